@@ -16,13 +16,13 @@ def groups(
     unit: str,
     colour: str = "network",
 ) -> Picture:
-    """Groups of bars, all on one scale, with the largest ratio next to each heading.
+    """Groups of bars, all on one scale, with the group's largest ratio at its heading.
 
     Args:
-        title: of the picture.
+        title: the title of the picture.
         values: heading → name → value.
-        unit: of the values.
-        colour: a name of `theme.paint`.
+        unit: the unit of the values.
+        colour: a name in `theme.paint`.
 
     >>> wires = {"NVLink": 900e9, "network card": 50e9}
     >>> groups("Wires", {"A B200 sends": wires}, "bytes/s").desc

@@ -1,4 +1,4 @@
-"""Finds places for labels, inside the frame and if possible on nothing else."""
+"""Finds places for labels inside the frame where, if possible, they cover nothing."""
 
 import math
 from collections.abc import Iterable, Sequence
@@ -50,7 +50,7 @@ def place(
     taken: Sequence[Box],
     ink: Sequence[XY],
 ) -> Box:
-    """The box for `text`, near `anchor` and inside `frame`, that covers least.
+    """The box for `text` near `anchor` and inside `frame` that covers the least.
 
     Args:
         text: one line.

@@ -80,7 +80,7 @@ def beside(title: str, *pictures: Picture) -> Picture:
     """One picture with the panels of several.
 
     Raises:
-        ValueError: as `Picture`.
+        ValueError: as for `Picture`.
     """
     desc = " ".join(f"{one.title}: {one.desc}" for one in pictures)
     return Picture(title, desc, tuple(p for one in pictures for p in one.panels))
@@ -101,7 +101,7 @@ def standalone(svg: str) -> str:
 
 
 def in_a_row(images: Iterable[str]) -> str:
-    """Images side by side as HTML, because a notebook puts each on a separate line.
+    """Images side by side as HTML; otherwise a notebook puts each on a separate line.
 
     >>> in_a_row(["<img>"]), in_a_row(["<img>", "<img>"]).count("<div")
     ('<img>', 1)
@@ -116,8 +116,8 @@ def in_a_row(images: Iterable[str]) -> str:
 def in_page(panels: Iterable[str]) -> str:
     """Panels as HTML that follows the page's theme, side by side if there is room.
 
-    Each is in a box of its natural size, which the style sheet may shrink. The browser
-    knows the size of the box before it draws the panel.
+    Each panel is in a box of its natural size, which the style sheet may shrink. The
+    browser knows the size of the box before it draws the panel.
     """
     return f'<div class="sm-drawing">{"".join(map(_boxed, panels))}</div>'
 

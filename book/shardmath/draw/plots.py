@@ -172,8 +172,8 @@ def curves(
         ys: name → the y values of a curve, as many as x.
         xlabel, ylabel: the labels of the axes.
         unit: base unit of y, printed with prefixes.
-        mark: an x value, such as a crossing, to mark by a dashed line.
-        colours: of the curves, in order.
+        mark: an x value, such as a crossing, to mark with a dashed line.
+        colours: the colours of the curves, in order.
         xunit: base unit of x, printed with prefixes. Without it, x is a plain number.
         fine: whether to add ticks at 2 and 5 on an axis with only one decade.
     """
@@ -218,7 +218,8 @@ def measured(
 
     Args:
         points: (x, y) of each measurement, sorted by x.
-        models: name → (x, y) along the line. The name is written below its middle.
+        models: name → (x, y) along the line. The name is written below the line's
+            middle.
         xlabel, ylabel: the labels of the axes.
         unit, xunit: base units of y and x, printed with prefixes.
         fine: as for `curves`.
@@ -252,7 +253,7 @@ def scatter(
     Args:
         groups: name → (x, y) of each dot. Each group has a colour.
         xlabel, ylabel: the labels of the axes.
-        unit: of both.
+        unit: the base unit of both quantities.
         band: the ratios y/x between which most dots are expected, shown as a shaded
             band.
     """

@@ -32,7 +32,7 @@ def keyed(key: str) -> str:
 
 
 def typeset(text: str) -> str:
-    """`text` for an SVG, with the axes of sharded arrays, as in "A[I_X, J]", set low.
+    """`text` for an SVG, with mesh axes as in "A[I_X, J]" set as subscripts.
 
     >>> typeset("I_X > J").replace(' font-size="75%"', "")
     'I<tspan dy="3">X</tspan><tspan dy="-3"> &gt; J</tspan>'
@@ -56,14 +56,14 @@ def written(
     bold: bool = False,
     key: str = "",
 ) -> str:
-    """Text at a place, with an outline in the colour of paper that keeps lines away.
+    """Text at a position, with a paper-coloured outline that separates it from lines.
 
     Args:
-        x, y: the place of the text; y is its baseline.
+        x, y: the position of the text; y is its baseline.
         text: one line.
-        colour: a name of `theme.paint`.
+        colour: a name in `theme.paint`.
         anchor: "start", "middle" or "end", the part of the text that is at x.
-        size: of the letters.
+        size: the font size, in units.
         bold: whether the letters are bold, as in a panel's title.
         key: see the module.
     """
@@ -105,8 +105,8 @@ def box(
 
     Args:
         left, top, right, bottom: its sides.
-        colour: of edge and filling, a name of `theme.paint`.
-        fill, edge: their opacities, 0 for none.
+        colour: that of edge and filling, a name in `theme.paint`.
+        fill, edge: the opacities of filling and edge, 0 for none.
         dashed: whether the edge is dashed, for things that are reserved or optional.
         round: radius of the corners.
         key: see the module.
@@ -137,10 +137,10 @@ def line(
 
     Args:
         points: its corners, two or more.
-        colour: a name of `theme.paint`.
-        width: of the stroke.
+        colour: a name in `theme.paint`.
+        width: the width of the stroke.
         dashed: whether it is dashed.
-        opacity: of the whole shape.
+        opacity: the opacity of the whole shape.
         heads: where arrow heads are: "", "end", "start" or "both".
         key: see the module.
     """

@@ -30,7 +30,7 @@ class Axis:
 
     Raises:
         ValueError: the label of an axis in FLOPs/s does not say TFLOPs/s, or the ends
-            are not finite and in order, and above 0 if logarithmic.
+            are not finite, not in order, or not above 0 on a logarithmic axis.
     """
 
     label: str
@@ -96,7 +96,7 @@ class Axis:
 class PlotLine:
     """A polyline through `points`, in the units of the axes.
 
-    Marks with the same `key` in two pictures, here and below, appear to move.
+    Here and below, a mark appears to move if it has the same `key` in two pictures.
     """
 
     points: Sequence[tuple[float, float]]
@@ -108,7 +108,7 @@ class PlotLine:
 
 @dataclass(frozen=True)
 class Dot:
-    """A point. Hollow ones are filled with the colour of paper, small ones are many."""
+    """A point. If `hollow`, the inside has the colour of paper; `small` suits many."""
 
     x: float
     y: float

@@ -1,7 +1,8 @@
-"""The colours of the book, which are variables in SVGs and set by the page.
+"""The colours of the book, which are variables in SVGs and are set by the page.
 
 The site's style sheet sets the variables for light and dark pages. Without it, in
-Jupyter or on GitHub, the values below apply. Each has a contrast of 4.5 : 1 on white.
+Jupyter or on GitHub, the values below apply. Each except paper has a contrast of at
+least 4.5 : 1 on white.
 """
 
 # One colour per resource, the same in the whole book.

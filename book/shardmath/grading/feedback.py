@@ -14,7 +14,7 @@ from .submissions import LeftOut
 
 
 def feedback_pages(folder: Path, graded: list[Graded], group: Class) -> dict[str, str]:
-    """Write a page for each submission, without links and other students' names.
+    """Write a page for each submission. It has no links and names no other student.
 
     Returns:
         The submission's path → the file name of its page.
@@ -46,8 +46,8 @@ def overview(
 ) -> None:
     """Write the instructor's page.
 
-    It shows the class by question, each student's verdicts, the submissions, and
-    what was left out.
+    It shows the results of the class by question, each student's verdicts, the
+    submissions, and the files that were left out.
     """
     page = _template("overview.html").render(
         graded=graded,

@@ -3,21 +3,21 @@
 A submission is an exercise notebook (.ipynb), or the progress file that the website
 saves (.json). Each one runs alone in a sandbox that bubblewrap builds; without
 bubblewrap, nothing is graded unless you pass --unsafe. Results are written as they
-arrive, so an interrupted run continues where it stopped. Whatever has changed since is
-graded again.
+arrive, so an interrupted run continues where it stopped. Anything that has changed in
+the meantime is graded again.
 
 A notebook's code cells run from top to bottom, as the student ran them, so imports,
 helper cells and earlier variables work. The value that `check` receives is the answer.
-Shell commands, such as `!pip install`, do nothing.
-The points are those of this run. "Ever right" adds the answers that were right
-according to verdicts stored in the file, which anybody can edit.
+Shell commands, such as `!pip install`, do nothing. The points are those of this run.
+"Ever right" adds the answers that were right according to the verdicts stored in the
+file. Anybody can edit these verdicts.
 
 Results are totals.csv (a line per student), answers.csv (a line per answer), index.html
 (for you) and feedback/ (a page per file, for its student).
 
-An answer can read Python and this package, including the worked solutions, because the
-exercises are open book. It can't read other submissions. On this machine it can read
-only Python and the system's libraries and programs.
+An answer can read this package, including the worked solutions, because the exercises
+are open book. It can also read Python and the system's libraries and programs, but no
+other file on this machine, and no other submission.
 """
 
 import argparse

@@ -1,8 +1,8 @@
 """Grades one submission: collects evidence in one sandbox and judges it in another.
 
 A notebook's code cells run from top to bottom, as the student ran them, after the
-imports of the reference notebook. Only the evidence leaves their sandbox, and it is
-judged in a process in which the student's code never ran.
+imports of the reference notebook. Only the evidence leaves this sandbox. It is judged
+in a process in which the student's code never ran.
 """
 
 import itertools
@@ -53,8 +53,9 @@ def grade(
 
     Args:
         reference: chapter → cells of the exercise notebook.
-        seed: draws the cases on which functions are tested, and the judge's secret.
-        limits: on time, memory and disk.
+        seed: determines the cases on which functions are tested, and the judge's
+            secret.
+        limits: the limits on time, memory and disk.
         slot: the place where it runs.
         rung: the isolation; by default the safest that works here.
 

@@ -4,8 +4,9 @@ The same questions count for all students. A chapter counts if --chapters names 
 without that option, if more than half of the class handed it in. So no student can
 raise the maximum for the others by handing in a chapter that was not assigned.
 
-A file that the website saved adds to a student's notebooks. If both answer a question,
-the attempt that counts is chosen between them; if only one does, that one counts.
+A file that the website saved counts in addition to a student's notebooks. If both
+answer a question, --attempts decides which answer counts. If only one does, its answer
+counts.
 """
 
 from collections import Counter
@@ -37,8 +38,8 @@ class Student:
         ever: points for all questions that any file of the student answers correctly
             or claims to have answered correctly.
         problems: why a file was not graded, or that the student handed in nothing.
-        is_late: whether the platform marked as late any of the files that count.
-        isolation: names of the isolation under which the files that count ran.
+        is_late: whether any of the files that count was late according to the platform.
+        isolation: the name of each isolation under which files that count ran.
     """
 
     student: str
@@ -78,8 +79,8 @@ class Class:
     """All students, and the questions that count.
 
     Attributes:
-        left_out: a line on each chapter that does not count.
-        notices: a line on each row of points by hand that has no effect.
+        left_out: a line about each chapter that does not count.
+        notices: a line about each row of points given by hand that has no effect.
     """
 
     students: tuple[Student, ...]
@@ -124,15 +125,15 @@ def standing(
     """The results of the class.
 
     Args:
-        graded: every submission. If there is a roster, its owners must have the names
-            on the roster (`students.enrolled`).
-        attempts: which of a student's notebooks of a chapter counts: "latest" or
+        graded: every submission. If there is a roster, owners of submissions must have
+            the names that it lists (`students.enrolled`).
+        attempts: which of a student's notebooks for a chapter counts: "latest" or
             "best".
         roster: student → name. The result includes students on it who handed in
             nothing.
         asked: the questions that count. By default, those of each chapter that more
-            than half of the students handed in; with a roster, only students on it
-            count for this.
+            than half of the students handed in; if there is a roster, only the students
+            on it are considered.
         left_out: files that were not graded. The result includes their owners.
         by_hand: points that replace those of the grader.
     """
@@ -240,11 +241,11 @@ def _unused(
 def turns(
     submissions: Iterable[Submission], attempts: str, chapters: Collection[str]
 ) -> tuple[list[Submission], list[Submission]]:
-    """The submissions in the order to run them, and those that need not run.
+    """The submissions in the order in which to run them, and those that need not run.
 
     Students take turns, each with the latest submission first, so one student's many
     notebooks can't hold up the class. If the latest attempt counts, a submission is
-    left out when the student's later ones of the same kind answer all its chapters.
+    left out if later ones of the same kind by the same student answer all its chapters.
     """
     by_student: dict[str, list[Submission]] = {}
     replaced = []

@@ -1,12 +1,12 @@
 """Isolates a program: it sees few files and has no network and no privileges.
 
-The program sees Python, this package and the system's libraries, all read-only, an
-empty ``/tmp`` of limited size and ``/proc/cpuinfo``, but no other file. Bubblewrap
-builds this sandbox, which is killed when the grader ends. If bubblewrap does not work,
-there is no isolation, and `isolation` raises an error that says why.
+The program sees Python, this package and the system's libraries and programs, all
+read-only, an empty ``/tmp`` of limited size and ``/proc/cpuinfo``, but no other file.
+Bubblewrap builds this sandbox, which is killed when the grader ends. If bubblewrap does
+not work, there is no isolation, and `isolation` raises an error that says why.
 
 The filter in `syscalls` blocks what bubblewrap leaves open, such as starting processes,
-using keyrings, and memory that no limit counts.
+using keyrings, and using memory that no limit counts.
 """
 
 import functools
@@ -235,7 +235,7 @@ def _fault(rung: Isolation) -> str:
 
 
 def environment(folder: str, rung: Isolation) -> dict[str, str]:
-    """The program's environment variables. None are copied: ours may hold secrets."""
+    """The program's environment variables. Ours may hold secrets and are not copied."""
     home = "/tmp" if rung.closed else folder
     return {
         "PATH": _PATH,

@@ -29,7 +29,7 @@ class Manual:
 
 
 def manual_points(path: Path) -> list[Manual]:
-    """The rows of a CSV with "student", "question", "points" and optionally "note".
+    """The rows of a CSV file: "student", "question", "points" and optionally "note".
 
     Raises:
         ValueError: the file can't be read, lacks a column, or has an invalid row or two

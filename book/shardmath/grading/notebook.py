@@ -18,7 +18,7 @@ _SETUP = re.compile(
 
 @dataclass(frozen=True)
 class CodeCell:
-    """A code cell, in its place among the others.
+    """A code cell, and the question that it belongs to.
 
     Attributes:
         code: its source.
@@ -40,7 +40,7 @@ def role(cell: dict) -> tuple[str, str]:
 
 
 def checked(source: str) -> tuple[str, str] | None:
-    """(question, expression) of a cell that is one `check("…", expression)`, else None.
+    """(question, expression) if the cell is one `check("…", expression)`, else None.
 
     >>> checked('check("01.3", tokens / 2)')
     ('01.3', 'tokens / 2')
@@ -61,9 +61,9 @@ def steps_in(cells: list[dict]) -> list[CodeCell]:
     """The code cells of a student's copy of the notebook, in order.
 
     Metadata says which question a cell belongs to. If a student splits a cell, both
-    parts keep it. If no check cell is marked for a question, the id in `check("…")`
-    finds one, and the code cell right before it is the answer, unless an answer cell
-    is marked, or this cell imports the grader.
+    parts keep the metadata. If no check cell is marked for a question, a cell with its
+    id in `check("…")` is used. The code cell right before that one is then the answer,
+    unless an answer cell is marked, or the cell before imports the grader.
     """
     code = [cell for cell in cells if cell.get("cell_type") == "code"]
     steps = [CodeCell(source(cell), *_marked(cell)) for cell in code]
@@ -83,7 +83,7 @@ def steps_in(cells: list[dict]) -> list[CodeCell]:
 
 
 def answers_of(steps: list[CodeCell]) -> dict[str, str]:
-    """Question → its answer: its answer cells, and a check cell that holds code."""
+    """Question → code of its answer cells, and of a check cell that holds an answer."""
     found: dict[str, list[str]] = {}
     for step in steps:
         if step.role == "answer" or (step.role == "check" and holds_answer(step.code)):
@@ -107,7 +107,7 @@ def answers_in(cells: list[dict]) -> dict[str, str]:
 
 
 def shown_correct(cells: list[dict]) -> frozenset[str]:
-    """The questions whose stored verdict says "correct", which anybody can edit.
+    """The questions whose stored verdict is "correct". Anybody can edit such a verdict.
 
     >>> out = {"data": {"text/plain": ["✓ 01.3 correct: right"]}}
     >>> sorted(shown_correct([{"cell_type": "code", "outputs": [out]}]))

@@ -13,7 +13,7 @@ from .submissions import Submission
 
 @dataclass(frozen=True)
 class ResultRow:
-    """One question of one submission: the finding, and the code that it judges."""
+    """The result of one question of a submission: the finding, and the judged code."""
 
     question: str
     finding: Finding
@@ -34,14 +34,14 @@ class ResultRow:
 
 @dataclass(frozen=True)
 class Graded:
-    """One graded submission: its rows, or why there are none.
+    """One graded submission: its rows, or the reason why there are none.
 
     Attributes:
         submission: what was handed in.
         rows: one for each question of its chapters.
         problem: why it was not graded, or "".
         isolation: the name of the isolation under which it ran, or "" if nothing ran.
-        notes: why cells that are neither answer nor check did not finish.
+        notes: why cells that hold neither an answer nor a check did not finish.
     """
 
     submission: Submission
@@ -65,7 +65,7 @@ class Graded:
 
     @property
     def ever(self) -> int:
-        """Points for answers that are right, or once were according to the file."""
+        """Points for answers that are right, or that the file says were right once."""
         return sum(
             row.maximum
             for row in self.rows
@@ -77,7 +77,7 @@ class Graded:
 
 
 class ResultStore:
-    """Results saved in a folder, each file complete or absent."""
+    """Results saved in a folder, in which each file is either complete or absent."""
 
     def __init__(self, folder: Path):
         folder.mkdir(parents=True, exist_ok=True)

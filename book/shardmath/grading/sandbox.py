@@ -1,6 +1,6 @@
-"""Runs other people's code isolated, in one process, with limits on time and memory.
+"""Runs other people's code in one isolated process with limits on time and memory.
 
-Each step, which is a code cell or a question, has a time limit, and its clock starts
+Each step, which is a code cell or a question, has a time limit, and the clock starts
 when the program prints a line that names the step. Each step can be named only once,
 and all steps together have a limit too, so forged lines can't extend that limit.
 """
@@ -34,10 +34,10 @@ class Limits:
 
     Args:
         seconds: wall-clock seconds for each code cell, and for judging each answer.
-        total: seconds for all code cells of a submission, restarts included, and as
-            much again for judging its answers.
-        memory: bytes of address space of its one process.
-        disk: bytes of all files together.
+        total: seconds for all code cells of a submission, including restarts, and as
+            many seconds again for judging its answers.
+        memory: bytes of address space of the submission's only process.
+        disk: bytes of all its files together.
     """
 
     seconds: float = 30
@@ -71,7 +71,7 @@ class Slot:
     """A place where one submission runs at a time.
 
     Args:
-        number: distinguishes slots.
+        number: a different number for each slot.
         cpus: the CPUs that the slot uses; if empty, any.
     """
 
@@ -87,8 +87,8 @@ class Ran:
     """What the program returned.
 
     Attributes:
-        results: name → result, a JSON value, for the names asked. Results larger than
-            1 MiB are left out.
+        results: name → result, a JSON value, for the names that were asked for. Results
+            larger than 1 MiB are left out.
         at: the last step that the program reached, or "".
         ended: why it ended early, or "".
         seconds: the time that the steps took.
@@ -115,13 +115,13 @@ def run(
     """Run `python -m module` on `job` in the sandbox.
 
     Args:
-        module: reads two lines of JSON from standard input, first the "limits" and
-            "cpus" that it applies to itself, then its job. It writes lines of JSON:
-            ``{"at": …}`` before each step, ``{"question": …, "result": …}`` for each
-            result, and finally ``{"end": true}``. Other lines are ignored.
+        module: its program reads two lines of JSON from standard input, first the
+            "limits" and "cpus" that it applies to itself, then its job. It writes lines
+            of JSON: ``{"at": …}`` before each step, ``{"question": …, "result": …}``
+            for each result, and finally ``{"end": true}``. Other lines are ignored.
         job: a JSON value.
         asked: the steps and questions that it may name.
-        limits: on each step's time, and on memory and disk.
+        limits: the limits on each step's time, and on memory and disk.
         slot: the place where it runs.
         rung: the isolation; by default the safest that works here.
         seconds: the time that all steps together may take.

@@ -6,8 +6,8 @@ that came before it.
 
 A notebook's code cells run from top to bottom, as they do for the student. Its `check`
 is replaced by a function that collects evidence instead of judging, and whatever it
-receives is the answer. Because collecting runs the submission's code, its output is not
-trusted. Judging runs in a second process, which sees only the evidence.
+receives is the answer. Because collecting runs the submission's code, the evidence is
+not trusted. Judging runs in a second process, which sees only the evidence.
 """
 
 import json
@@ -96,7 +96,7 @@ def _shell():
 
 
 def as_in_jupyter(shell):
-    """Make commands in the shell do nothing, so that the rest of a cell runs.
+    """Make shell commands do nothing, so that the rest of a cell still runs.
 
     The sandbox can't start system commands. In Jupyter, the lines after a failing
     command still run, so they run here too: `!pip install numpy` does nothing,
@@ -175,12 +175,12 @@ def _evidence(question: str, read: Callable[[], object], task) -> dict:
 
 
 def judge(evidence: dict, tasks: dict, secret: str, say) -> None:
-    """Judge the evidence of each question. Malformed evidence is "invalid".
+    """Judge the evidence of each question. Malformed evidence is judged "invalid".
 
     Args:
-        evidence: question → what `collect` wrote.
+        evidence: question → the evidence that `collect` wrote.
         tasks: question → the case on which its answer was tested.
-        secret: seeds the arrays, and is not available to any answer.
+        secret: the seed of the arrays, which no answer can read.
         say: writes its keyword arguments as a line of JSON.
     """
     for question, found in evidence.items():

@@ -16,7 +16,7 @@ _COLUMNS = (
 
 
 def answers_csv(path: Path, graded: list[Graded]) -> None:
-    """Write a line per answer, and a line without a question per ungraded file."""
+    """Write a line for each answer. An ungraded file has a line without a question."""
     lines: list[list] = [[*_COLUMNS]]
     for one in graded:
         late = _yes(one.submission.owner.is_late)
@@ -33,7 +33,7 @@ def answers_csv(path: Path, graded: list[Graded]) -> None:
 
 
 def totals_csv(path: Path, group: Class) -> None:
-    """Write a line per student: points and maximum, in total and per chapter."""
+    """Write a line for each student: points and maximum, in total and per chapter."""
     head = ["student", "name", "points", "maximum", "ever right", "notebooks"]
     head += ["late", "by hand", "problem", "isolation"]
     for chapter in group.chapters:

@@ -1,4 +1,4 @@
-"""Who handed in what, from a roster and the file names that learning platforms write.
+"""Finds who handed in each file, from a roster and file names of learning platforms.
 
 >>> owner("Jane Doe_1234567_assignsubmission_file", "").student
 'Jane Doe 1234567'
@@ -40,9 +40,9 @@ class Owner:
     Attributes:
         student: the name, and the platform's number if there is one.
         known_as: the names by which a roster may list the student.
-        when: sorts the student's attempts if the file name gives their order, else "".
+        when: a sort key for the student's attempts if the file name gives one, else "".
         number: the platform's number, or "".
-        name: the name alone.
+        name: the name without the number.
         is_late: whether the platform marked the submission as late.
         notice: what the instructor should check, or "".
     """
@@ -65,8 +65,8 @@ def owner(first: str, file: str) -> Owner:
     """The owner of a submission.
 
     Args:
-        first: the outermost folder of the file, below the folder of submissions. If
-            the file is in that folder itself, its name without the extension.
+        first: the outermost folder of the file, below the folder of submissions. If the
+            file is in that folder itself, this is its name without the extension.
         file: the file's name.
     """
     for pattern in _PLATFORMS:
@@ -89,10 +89,11 @@ def enrolled(
 ) -> Owner:
     """The owner with the name on the roster, matched by number or else by name.
 
-    A platform may give a student a different number for each assignment, and the name
-    then joins the student's notebooks. An owner that matches two entries of the roster
-    is assigned to neither. An owner with the name of an entry but a different number is
-    not assigned to it if `numbered` has that entry. In both cases `notice` says so.
+    A platform may give a student a different number for each assignment. Then the name
+    shows that the student's notebooks belong together. An owner that matches two
+    entries of the roster is assigned to neither. An owner with the name of an entry but
+    a different number is not assigned to that entry if `numbered` contains it. In both
+    cases `notice` says so.
 
     Args:
         one: the owner according to the file's name.
@@ -151,7 +152,7 @@ def _may_be_two(one: Owner) -> bool:
 
 
 def clashes(before: Iterable[Owner], roster: Mapping[str, str]) -> list[str]:
-    """A sentence for each entry of the roster that owners with several numbers match.
+    """A sentence for each entry of the roster that matches owners with several numbers.
 
     Args:
         before: the owners according to the files' names.

@@ -1,4 +1,4 @@
-"""Reads a folder of submissions: what to grade, and what is left out.
+"""Reads a folder of submissions: which files are graded, and which are left out.
 
 A submission is an exercise notebook, or the file in which the website saves a reader's
 progress, with the text of each answer.
@@ -37,17 +37,17 @@ _SAVED, _VERSION = "Shardmath progress", 1  # as book/_static/progress.js writes
 
 @dataclass(frozen=True)
 class Submission:
-    """A file that was handed in, or why it cannot be read.
+    """A file that was handed in: its contents, or the reason why it cannot be read.
 
     Attributes:
         owner: the student who handed it in.
-        notebook: its path below the folder, in printable form.
+        notebook: the path of the file below the folder, in printable form.
         steps: the code cells in order. For a saved progress file, these are the
             answers, with the role "typed".
         problem: why there is nothing to grade, or "".
-        changed: when its file was last changed, in seconds since 1970.
-        shown: the questions that it claims were answered correctly. This proves
-            nothing.
+        changed: when the file was last changed, in seconds since 1970.
+        shown: the questions that, according to the file, were answered correctly. This
+            proves nothing.
     """
 
     owner: Owner
@@ -88,7 +88,7 @@ class Submission:
 
 @dataclass(frozen=True)
 class LeftOut:
-    """Something in the folder that is not graded, and its owner if that is clear."""
+    """Something in the folder that is not graded, and its owner if this is known."""
 
     path: str
     why: str
@@ -117,7 +117,7 @@ def cell(value: object) -> str:
 
 
 def found(folder: Path) -> tuple[list[Submission], list[LeftOut]]:
-    """Everything below `folder`. All files are read before any submission runs."""
+    """All files below `folder`. All of them are read before any submission runs."""
     submissions: list[Submission] = []
     left_out: list[LeftOut] = []
     waiting: list[tuple[str, ...]] = [()]

@@ -1,7 +1,7 @@
 """Makes Linux refuse system calls that answers don't need, such as fork and socket.
 
-Because the process can't start another, a limit on its memory limits everything that
-the answer runs. The filter (seccomp) needs no privileges and can't be removed.
+Because the process can't start another one, a limit on its memory applies to everything
+that the answer runs. The filter (seccomp) needs no privileges and can't be removed.
 """
 
 import ctypes
@@ -78,7 +78,7 @@ def known() -> bool:
 
 
 def forbid() -> None:
-    """From now on, refuse the calls to this thread and all threads that it starts.
+    """From now on, refuse these calls in this thread and in all threads that it starts.
 
     Raises:
         OSError: the kernel does not accept the filter.

@@ -1,4 +1,4 @@
-"""How many sequences a server can hold at once in the memory that weights leave."""
+"""How many sequences a server can hold in the memory that weights leave free."""
 
 import math
 from dataclasses import dataclass
@@ -20,11 +20,12 @@ class Capacity:
 
     Args:
         memory: bytes of memory of the chip.
-        reserve: the share of the memory that weights and caches may not use. It holds
-            the context of the process, activations, graphs and buffers of collectives.
+        reserve: the share of the memory that weights and caches may not use. This part
+            holds the context of the process, activations, graphs and buffers of
+            collectives.
         weights: bytes of weights, with the embedding.
-        cache: bytes per token on its chip, in layers that see all tokens, and in those
-            that see a window.
+        cache: bytes of cache per token on its chip, in layers that see all tokens and
+            in layers that see a window.
         state: bytes per sequence that do not depend on its length.
         window: tokens that local layers see; 0 if there are none.
         groups: groups of chips with separate caches (data-parallel attention).
@@ -58,7 +59,7 @@ class Capacity:
         return self.free > 0
 
     def sequence(self, length: float, page: int = PAGE) -> float:
-        """Bytes on its chip of a sequence of `length` tokens, in whole pages."""
+        """Bytes of a sequence of `length` tokens on its chip, in whole pages."""
         pages = math.ceil(round(length / page, 9)) * page
         local = min(pages, self.window + page) if self.window else 0
         return self.cache[0] * pages + self.cache[1] * local + self.state
@@ -78,8 +79,8 @@ class Capacity:
             page: tokens of a page.
 
         Raises:
-            ValueError: a length that is not above zero, or weights that alone do not
-                fit. The message says how many bytes are missing, and the smallest
+            ValueError: the length is not above zero, or the weights do not fit even
+                without a cache. The message names the missing bytes and the smallest
                 layout that fits.
         """
         (length,) = positive(length=length)
@@ -95,7 +96,7 @@ class Capacity:
 
 
 def held(prompt: float, output: float, reserved: bool = False) -> float:
-    """The mean tokens in the cache of a request while it decodes.
+    """The mean number of tokens that a request has in the cache while it decodes.
 
     With `reserved`, the pages of the whole answer are taken at the start.
 
@@ -117,7 +118,7 @@ def capacity(
 
     Args:
         model, chip, layout, formats: model, chip, layout and formats of the server.
-        one: its amounts; derived if not given.
+        one: the amounts of one chip; derived if not given.
         reserve: as in `Capacity`.
     """
     one = one or amounts(model, chip, layout, formats)
@@ -163,8 +164,9 @@ def _capacity(
 def smallest_layout(
     model: Model, chip: Chip, formats: Formats, reserve: float = RESERVE
 ) -> Layout | None:
-    """The layout with the fewest chips whose weights fit: tensor parallelism inside a
-    node, and then a pipeline of nodes. None if none of up to `LARGEST` chips fits."""
+    """The layout with the fewest chips on which the weights fit: tensor parallelism
+    inside a node, and then a pipeline of nodes. None if no layout of up to `LARGEST`
+    chips fits."""
     domain = int(chip.domain) if "domain" in chip.facts else LARGEST
     count = 1
     while count <= LARGEST:

@@ -32,7 +32,7 @@ class Kernel(NamedTuple):
         kind: "attention", "mlp", "experts", "router" or "head".
         params: the number of their weights on one chip.
         nbytes: the bytes of these weights.
-        flops: FLOPs for one token of the chip; for experts, for one of the server.
+        flops: FLOPs for one token of the chip; for experts, one token of the server.
         precision: the format in which they are multiplied.
         layers: how many layers of the model have these lines.
     """
@@ -51,11 +51,11 @@ class Amounts:
 
     Args:
         products: matmuls with weights, of all layers.
-        cache: bytes of cache per token on its chip, in layers that keep all tokens, and
-            in those that keep a window.
+        cache: bytes of cache per token on its chip, in layers that keep all tokens and
+            in layers that keep a window.
         state: bytes per sequence on its chip that do not depend on its length.
-        read: bytes of cache that a query reads for every token, and for each of at most
-            `limit` tokens.
+        read: bytes of cache that a query reads per token, in layers that read all
+            tokens and in layers that read at most `limit` tokens.
         limit: tokens of a window, or those that an indexer chooses; 0 for no limit.
         scores: FLOPs of attention on one chip per query and key, for all keys and for
             at most `limit` keys, if a latent is used as it is in the cache.
@@ -313,8 +313,8 @@ def wires(model: Model, network: Network, layout: Layout, one: Amounts) -> Wires
     """The time of the network for one token, with bytes at the full rate of the links.
 
     Switches that can add do the AllReduces. A token that goes to experts on other chips
-    is sent once to each chip, however many of its experts are there, and once to each
-    node through its network card.
+    is sent once to each chip, however many of its experts are there, and only once to
+    each node through the network card.
     """
     if network.chips == 1:
         return Wires(0.0, 0.0, 0.0, 0.0, 0)
@@ -343,7 +343,7 @@ def wires(model: Model, network: Network, layout: Layout, one: Amounts) -> Wires
 
 
 def adding(network: Network) -> Network:
-    """The network with NVSwitches that add, if they can."""
+    """The network, with NVSwitches that do AllReduces if they are able to add."""
     if isinstance(network, NVLinkDomain) and network.nvswitch.adds:
         rate = network.dims[-1].bandwidth
         return NVLinkDomain(network.chip, network.chips, rate, reduces=True)

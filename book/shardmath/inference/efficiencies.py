@@ -18,7 +18,7 @@ class Calibration:
         launch: seconds that a kernel takes in addition to its work.
         sequence: seconds of the host in a step for each sequence that decodes.
         first: seconds per kernel of the model that a first token waits in addition to
-            the steps for which it waits. They delay no other request.
+            the steps of its prompt. This wait delays no other request.
 
     Raises:
         ValueError: a number that is not above zero.
@@ -58,8 +58,8 @@ def band(regime: str) -> tuple[float, float]:
 
     Args:
         regime: metric, kind of model, and whether the same servers do prefill and
-            decode, such as "tpot dense together". For a regime without rows it is the
-            widest band of the metric.
+            decode, such as "tpot dense together". A regime without rows gets a band
+            that covers all bands of its metric.
 
     Raises:
         ValueError: a regime that is not text, or a metric without rows.

@@ -1,13 +1,13 @@
 """A server under load, in closed form: how many sequences decode, and how fast.
 
 In a closed loop, each of C clients sends a request, waits for its last token, and sends
-the next. Little's law gives the number B of them that decode at a time, if answers have
-O tokens. The prompts of the others lengthen their steps:
+the next. If answers have O tokens, Little's law gives the number B of requests that
+decode at a time. The prompts of the other requests lengthen the steps:
 
     B = C · O · TPOT / (TTFT + O · TPOT)
     TPOT = step(B) + share of steps with prompts · (mixed step − step(B))
 
-`serving` simulates the same server event by event, while this takes milliseconds.
+`serving` simulates the same server event by event; this form takes milliseconds.
 """
 
 import math
@@ -56,7 +56,7 @@ class Scheduler:
     """How an engine puts steps together.
 
     Args:
-        budget: the most tokens of a step.
+        budget: the largest number of tokens in a step.
         mixed: whether prompts share steps with sequences that decode. If not, all
             waiting prompts are read first, and no sequence decodes meanwhile.
         sequences: the most sequences that decode at once; the number of slots if not
@@ -180,7 +180,7 @@ def open_loop(
     requests: Requests,
     scheduler: Scheduler = Scheduler(),
 ) -> Load:
-    """A server to which requests come at random times with a given rate.
+    """A server to which requests come at random times, at a given mean rate.
 
     Args:
         server, requests, scheduler: as for `closed_loop`.
@@ -229,8 +229,8 @@ def disaggregated(
         readers, writers: the number of servers of each kind.
 
     Assumes:
-        Clients are spread evenly. The cache is sent to its decode server during
-        prefill, and its last bytes take no time.
+        Clients are spread evenly over servers. The cache is sent to its decode server
+        during prefill, and sending the last bytes takes no time.
 
     Raises:
         ValueError: a number that is not above zero; or as `slots`.

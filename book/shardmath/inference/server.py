@@ -94,16 +94,16 @@ def keys_seen(new: float, behind: float, window: int = 0) -> float:
 
 
 class Linear(NamedTuple):
-    """The coefficients of a step's seconds, which are linear in its totals; see
+    """The coefficients of a step's seconds, which are linear in the step's totals; see
     `Server.mixed`.
 
     Args:
         weights, flops, work: seconds of the layers' matmuls without experts: to read
             their weights at the full bandwidth, for the math of one token at the peak
-            rate, and for the same at the likely rate.
-        experts, expert_flops, expert_work: the same for all experts of the chip, and
-            for one token of the server.
-        head, head_flops, head_work: the same for the head, and for one row.
+            rate, and for the same math at the likely rate.
+        experts, expert_flops, expert_work: the same three for all experts of the chip,
+            with the math of one token of the server.
+        head, head_flops, head_work: the same three for the head, with one row.
         per_flop, per_work: seconds per FLOP of attention, at the two rates.
         launch: seconds of kernels and hops in a replayed step.
         network: seconds per token of a chip's group.
@@ -181,7 +181,7 @@ class Server:
         return other
 
     def with_reserve(self, reserve: float) -> "Server":
-        """The same server with an engine that keeps another share of the memory."""
+        """The same server with an engine that reserves another share of memory."""
         other = copy(self)
         other.__dict__.pop("memory", None)
         other.reserve = reserve
@@ -254,7 +254,7 @@ class Server:
         scored: float = 0.0,
         verified: float = 1.0,
     ) -> StepTime:
-        """A step by its totals, which takes 5 µs to compute; `step` calls it.
+        """A step, computed from its totals in about 5 µs; `step` calls this method.
 
         Args:
             decode: sequences that decode.
@@ -354,11 +354,11 @@ class Server:
         )
 
     def slots(self, length: float, page: int = PAGE) -> int:
-        """How many sequences of `length` tokens it can hold; see `Capacity.slots`."""
+        """How many sequences of `length` tokens fit at once; see `Capacity.slots`."""
         return self.memory.slots(length, page)
 
     def decode(self, seqs: float, context: float) -> StepTime:
-        """A step in which each of some sequences gets one token.
+        """A step in which `seqs` sequences get one token each.
 
         Args:
             seqs: the number of sequences.
@@ -367,8 +367,8 @@ class Server:
         return self.mixed(seqs, context)
 
     def prefill(self, tokens: float, behind: float = 0) -> StepTime:
-        """A step with a prompt of `tokens`, or with a chunk that has `behind` tokens
-        before it."""
+        """A step with a prompt of `tokens` tokens, or with a chunk of a prompt that has
+        `behind` tokens before this chunk."""
         return self.step(Batch(prefill=((tokens, behind),)))
 
     def request_bound(

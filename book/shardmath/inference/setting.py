@@ -32,8 +32,8 @@ class Formats:
 
     Args:
         weights: the format in which the layers' weights are stored.
-        activations: the format in which their matmuls run; if not given, the fastest
-            that the chip has for such weights; see `compute`.
+        activations: the format in which the layers' matmuls run; if not given, the
+            fastest that the chip has for such weights; see `compute`.
         cache: the format of keys and values; bf16 if not given.
         attention: the format of the weights of attention's projections, if it is not
             that of the MLP and the experts.
@@ -83,12 +83,13 @@ class Formats:
         return BITS[self.cache or WIDE] / 8
 
     def compute(self, chip: Chip, weights: str | None = None) -> str:
-        """The format in which matmuls with such weights run, a key of `chip.flops`.
+        """The format in which matmuls with these weights run, as a key of `chip.flops`.
 
-        If `activations` is given and the chip has it, they run in this format.
-        Otherwise 8-bit weights are multiplied in fp8 or int8, those of NVFP4 in fp4,
-        and those of MXFP4 in fp8 if the chip has fp4. Weights in int4, or in a format
-        that the chip cannot multiply, are cast to bf16 first.
+        If `activations` is given, it applies to weights in the format `self.weights`.
+        Otherwise 8-bit weights are multiplied in fp8 or int8, NVFP4 weights in fp4, and
+        MXFP4 weights in fp8 if the chip has fp4. Int4 weights are cast to bf16 first. A
+        format that the chip cannot multiply is replaced by bf16, or by fp16 on chips
+        without bf16.
 
         >>> from shardmath.hardware.chips import A100_80GB, B200, H100
         >>> [Formats("fp8").compute(chip) for chip in (A100_80GB, H100, B200)]
@@ -116,8 +117,8 @@ class Layout:
     Args:
         tensor: the number of chips that split heads and hidden layers.
         pipeline: the number of stages of layers.
-        expert: the number of groups over which the experts of a layer are spread. It is
-            folded over the tensor · data chips of a stage, and the chips of each group
+        expert: the number of groups over which the experts of a layer are spread. The
+            groups share the tensor · data chips of a stage, and the chips of each group
             split its experts.
         data: the number of groups with different sequences in attention (data-parallel
             attention), which share the experts.

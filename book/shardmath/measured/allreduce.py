@@ -24,7 +24,7 @@ class Measured:
     """One collective that somebody timed, and its closed form on the same chips.
 
     Args:
-        what: the chips.
+        what: the chips, in words.
         bus_bandwidth: bytes/s as NCCL counts them: the bytes that a chip has to send if
             no switch adds, such as 2V(n−1)/n in an AllReduce, divided by the time.
         priced: the bounds of the same collective.
@@ -53,7 +53,7 @@ class Measured:
 
     @property
     def over_expected(self) -> float:
-        """Measured ÷ expected time. It may be below 1, because this is not a bound."""
+        """Measured ÷ expected time. It may be below 1, as the latter is not a bound."""
         return self.seconds / self.priced.expected
 
     def __str__(self) -> str:
@@ -81,7 +81,7 @@ class Sweep:
         """The measurement with V = `nbytes`.
 
         Raises:
-            ValueError: this size was not measured. The message names the nearest.
+            ValueError: this size was not measured. The message names the nearest size.
         """
         (size,) = positive(nbytes=nbytes)
         near = min(self.points, key=lambda point: abs(point.nbytes - size))
@@ -95,9 +95,9 @@ class Sweep:
 
 @dataclass(frozen=True)
 class NvlsRun:
-    """An AllReduce of 8 GiB over `gpus` GPUs of a node, as bus bandwidth in bytes/s.
+    """The bus bandwidth in bytes/s of an AllReduce of 8 GiB over `gpus` GPUs of a node.
 
-    `picked` is the algorithm that NCCL picks, and `without_nvls` the rate without NVLS.
+    `picked` is the algorithm that NCCL picks. `without_nvls` is the rate without NVLS.
     """
 
     chip: str

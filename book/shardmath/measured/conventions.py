@@ -49,8 +49,9 @@ def flops_per_token(
 
     Assumes:
         Every parameter takes 6 or 8 FLOPs, even in the input embedding, which is only a
-        lookup. For Llama 3.1 8B this is 7 % more than its matmuls have, and for 405B
-        0.5 %. "hardware" counts only matmuls, and the head once.
+        lookup. For Llama 3.1 8B this gives 7 % more FLOPs than its matmuls have, and
+        for 405B it gives 0.5 % more. "hardware" counts only matmuls, and counts the
+        head once.
 
     Raises:
         ValueError: another convention, or one that needs a Model if only a number of
@@ -121,7 +122,7 @@ class Match:
     Args:
         printed: the MFU as printed, a share.
         shares: the MFU under each convention.
-        within: the largest distance to the printed share that rounding explains.
+        within: the largest distance from the printed share that rounding explains.
     """
 
     printed: float
@@ -130,7 +131,7 @@ class Match:
 
     @property
     def nearest(self) -> str:
-        """The convention whose share is nearest."""
+        """The convention whose share is nearest to the printed one."""
         return min(self.shares, key=lambda way: abs(self.distance[way]))
 
     @property
@@ -140,7 +141,7 @@ class Match:
 
     @property
     def fits(self) -> tuple[str, ...]:
-        """Conventions that agree within rounding, the nearest first.
+        """Conventions that agree with the printed MFU within rounding, nearest first.
 
         >>> Match(0.38, {"6N": 0.352, "full": 0.381}, 0.005).fits
         ('full',)
@@ -179,7 +180,7 @@ def which_convention(
         printed: the MFU as printed, a share.
         model, seq, tokens_per_second, peak, params: as for `mfu`.
         within: how much rounding may change the printed share: 0.005, half a percentage
-            point, if it has no decimals.
+            point, if the percentage is printed without decimals.
         among: the conventions to try.
 
     Raises:

@@ -1,6 +1,6 @@
 """CUDA-L2: matmul kernels that a program wrote, compared with NVIDIA's libraries.
 
-`SHAPES` holds the published ratios for each of 1,000 shapes, and `RELEASES` the GPUs
+`SHAPES` holds the published ratios for each of 1,000 shapes. `RELEASES` holds the GPUs
 and formats that were measured, with the means that the README prints.
 
 >>> found = RELEASES["a100_f16"]
@@ -69,7 +69,7 @@ class Shape:
 
 @dataclass(frozen=True)
 class Release:
-    """The measurements on one GPU with sums in one format.
+    """The measurements on one GPU with sums accumulated in one format.
 
     Args:
         key: its key in `RELEASES`.
@@ -86,7 +86,7 @@ class Release:
     def speedups(
         self, library: str, mode: str = "offline", shapes: Iterable[Shape] = ()
     ) -> list[float]:
-        """The published ratios, in the order of `shapes`; of all if none are given.
+        """The published ratios, in the order of `shapes`; of all shapes if none given.
 
         Raises:
             ValueError: a library or mode that was not measured. The message lists those
@@ -134,7 +134,7 @@ def _estimate(m: int, k: int, n: int, chip: Chip) -> Estimate:
 
 
 def amdahl(share: float, speedup: float) -> float:
-    """1 − p + p/s: new ÷ old time, if the share p of it gets s times as fast.
+    """1 − p + p/s: new time ÷ old time, if a share p of the work is sped up s times.
 
     Args:
         share: p, from 0 to 1.

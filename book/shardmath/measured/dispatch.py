@@ -15,7 +15,7 @@ SOURCE = Source(
 
 
 class Exchange(NamedTuple):
-    """Bytes/s of one GPU as printed, and the network that limits it, by the source."""
+    """Bytes/s of one GPU, and the network that limits them, both as printed."""
 
     gpus: int
     level: str

@@ -1,24 +1,25 @@
 """Rules that fill in the settings which the source of a run omits.
 
-A prediction needs every setting. If a source omits one, these rules give it, in this
-order, and the row says so:
+A prediction needs every setting. If a source omits a setting, these rules fill it in,
+in this order, and the row says so:
 
-0. If no source states the network of GPUs, each has a card of 200 Gb/s. If no source
-   states the sides of a TPU slice, they are as nearly equal as possible. If no source
-   states how FLOPs are counted, they count attention as causal.
+0. If no source states the network of GPUs, each GPU has a network card of 200 Gb/s. If
+   no source states the sides of a TPU slice, they are as nearly equal as possible. If
+   no source states how FLOPs are counted, we assume that attention counts as causal.
 1. Formats are those that frameworks use; see `usual_formats`. Megatron holds a copy of
-   the weights in 16 bits next to those of the optimizer, while JAX and FSDP cast
-   weights when they are used. If matmuls use 8 bits or fewer, Megatron's matmuls keep
-   their inputs in that format (Transformer Engine).
-2. A pipeline is interleaved if the microbatches are a multiple of the stages. It has
-   the largest number of chunks up to 8 that divides the layers of a stage.
+   the weights in 16 bits in addition to the optimizer's weights, while JAX and FSDP
+   cast the optimizer's weights when they are used. If matmuls use 8 bits or fewer,
+   Megatron's matmuls keep their inputs in that format (Transformer Engine).
+2. A pipeline is interleaved if the number of microbatches is a multiple of the number
+   of stages. It has the largest number of chunks up to 8 that divides the layers of a
+   stage.
 3. A pipeline has microbatches of one sequence. A TPU rank without a pipeline has one
    microbatch. Other ranks have the largest microbatch that fits.
-4. Recomputation is the least that fits: none, then norms and activations, then all.
+4. Recomputation is the first of these that fits: none, norms and activations, all.
 5. If ZeRO-1 does not fit, we take FSDP. FSDP in a pipeline gathers its weights once per
    step and not for every microbatch, as in torchtitan.
 
-If nothing fits, we take the settings that come first.
+If nothing fits, we take the settings that these rules try first.
 """
 
 import math
@@ -71,10 +72,10 @@ class Filled:
 
 
 def filled(run: Run) -> Filled:
-    """A run with the settings that its source omits.
+    """A run, with the settings that its source omits filled in.
 
     Raises:
-        Absent: a ValueError; its mesh, its batch or its network is not published.
+        Absent: a ValueError; the run's mesh, batch or network is not published.
         ValueError: settings that contradict one another; the message is that of
             `training.step`.
 
@@ -111,8 +112,8 @@ def filled(run: Run) -> Filled:
 def keeps_copy(run: Run) -> bool:
     """Whether weights in 16 bits are held in addition to those of the optimizer.
 
-    MaxText and PyTorch's FSDP hold one copy of the weights, and each use casts what it
-    gathers. Megatron's distributed optimizer (ZeRO-1) holds both.
+    MaxText and PyTorch's FSDP hold one copy of the weights and cast it each time they
+    gather it. Megatron's distributed optimizer (ZeRO-1) holds both copies.
     """
     return run.chip.vendor != "Google" and "fsdp" not in run.mesh
 

@@ -1,9 +1,9 @@
 """The fit of the efficiencies to published runs, and its errors on runs left out.
 
 The work of each run is derived once, and only the efficiencies change. The fit
-minimises the squares of log(predicted / measured). Each row has the weight n^(-1/2) if
-its source has n rows. Errors above `HUBER` count linearly instead of as squares, so a
-few runs that went wrong do not set the numbers for all others.
+minimises the sum of the squares of log(predicted / measured). Each row has the weight
+n^(-1/2) if its source has n rows. Errors above `HUBER` count linearly instead of as
+squares, so a few runs that went wrong do not set the numbers for all others.
 """
 
 import math
@@ -34,7 +34,7 @@ def fit(
     Args:
         some: the rows to fit.
         start: the numbers to start from; those of the file if not given.
-        free: the numbers that are fitted; the others stay.
+        free: the numbers that are fitted; the others stay fixed.
 
     Source:
         Gauss and Newton's method on logarithms, with Huber's weights (Huber, Robust
@@ -126,7 +126,7 @@ class Errors:
 
 
 def errors(some: Iterable[Row], at: Callable[[Row], Efficiencies]) -> Errors:
-    """Errors of rows, each predicted with the efficiencies that `at` returns for it."""
+    """Errors of rows; each row is predicted with the efficiencies that `at` returns."""
     found: dict[str, list[float]] = {}
     for row in some:
         ratio = row.predicted(at(row)) / row.measured
@@ -140,7 +140,7 @@ def left_out(
     free: Sequence[str] = FITTED,
     start: Efficiencies | None = None,
 ) -> dict[str, Efficiencies]:
-    """Efficiencies fitted without each group of rows.
+    """For each group of rows, the efficiencies fitted without this group.
 
     Args:
         some: all rows.

@@ -1,6 +1,6 @@
 """Published runs, reduced to what a prediction needs.
 
-Deriving the work of all runs takes some ten seconds, so it is kept in
+Deriving the work of all runs takes some ten seconds, so this work is kept in
 ``workloads.json``, which `make refit` writes. A test derives a part of the rows again
 and compares them with the file.
 """
@@ -40,7 +40,7 @@ class Row:
         measured: measured seconds of a step.
         bound: seconds that no run can beat.
         assumed: the settings that were filled in, in words.
-        fits: whether it fits in memory.
+        fits: whether the step fits in memory.
     """
 
     run: Run
@@ -65,14 +65,14 @@ class Row:
 
     @property
     def source(self) -> str:
-        """The name of the runs with which it is left out of a fit. In a source of both
-        kinds, models with experts have a separate name."""
+        """The name of the group of runs with which this run is left out of a fit. If a
+        source has models of both kinds, those with experts have another name."""
         name = family(self.run.source.key)
         return f"{name}, experts" if self.experts and name == MIXED else name
 
     @property
     def generation(self) -> str:
-        """The name of the chips with which its chip is left out of a fit."""
+        """The name of the group of chips with which its chip is left out of a fit."""
         for name, some in GENERATIONS.items():
             if self.chip.id in some:
                 return name
@@ -94,7 +94,7 @@ def row_of(run: Run) -> Row:
 
     Raises:
         ValueError: too little is published, or its settings contradict one another.
-            If mesh axes share a ring, its exchanges have no price.
+            If mesh axes share a ring, the run cannot be predicted either.
     """
     found = filled(run)
     step = found.step

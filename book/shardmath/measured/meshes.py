@@ -1,9 +1,9 @@
 """The same jobs on different meshes: 2,127 runs of one framework on one cluster.
 
-They show what the published runs cannot: which of two meshes is faster, and how much
-memory a mesh takes. Predictions from mechanisms alone are far too fast for them,
-because the host is slow in this framework. `Host` has three latencies that belong to
-the host and its network, and not to the chip.
+They show what other published runs cannot: which of two meshes is faster, and how much
+memory a mesh takes. Predictions that leave out the host are far too fast for these
+runs, because the host is slow in this framework. `Host` has three latencies that belong
+to the host and its network, and not to the chip.
 """
 
 from collections.abc import Callable, Iterable, Iterator
@@ -41,18 +41,19 @@ LIMIT = 79 * 2**30  # bytes that a GPU can give to the framework
 
 @dataclass(frozen=True)
 class Host:
-    """Latencies of a framework and its network, which are not settings of a job.
+    """Latencies of the framework and the network; they are not settings of a job.
 
     Args:
-        layer: the least seconds that the host needs for a layer and microbatch, forward
-            and backward together, with tensor parallelism.
+        layer: the minimum time in seconds that the host needs per layer and microbatch,
+            forward and backward together, with tensor parallelism.
         hop: seconds of a hop of tensor parallelism that leaves the node.
         bucket: seconds of a hop of data parallelism for each bucket.
         nbytes: bytes of a bucket of gradients or weights.
 
     Source:
-        Fitted to these runs without pipelines. They are at the upper end of what others
-        measured: the latency of a hop between nodes alone is 4 µs.
+        The values were fitted to the runs in the table that use no pipeline. They are
+        at the upper end of what others measured. For comparison, the network's latency
+        for a hop between nodes is 4 µs.
     """
 
     layer: float = 4.5e-3
@@ -78,7 +79,7 @@ class MeshRun:
         tokens: tokens/s of one GPU; None if it did not run.
         memory: bytes on the first rank; None if they were not recorded.
         stalled: whether it took over twice as long as similar runs.
-        refused: whether the framework refuses such a mesh, whatever the memory.
+        refused: whether the framework refuses such a mesh, even if it fits in memory.
     """
 
     model: str
@@ -171,7 +172,7 @@ class MeshRun:
         return nbytes * (1 - 1 / self.data) / rate + hops * host.bucket
 
     def held(self, stage: int = 0) -> float:
-        """Bytes on a chip of a stage, from the framework's code and the fit."""
+        """Bytes on a chip of a stage, derived from the framework's code and the fit."""
         _, D, F, _, tied = MODELS[self.model]
         own, heads = self._stages
         weights = own[stage] * (4 * D * D + 3 * D * F)
@@ -251,7 +252,7 @@ def order(runs: Iterable[MeshRun], merit: Callable[[MeshRun], object]) -> Order:
     """How well a merit orders runs of the same job; a smaller merit is better.
 
     If several runs have the same merit, half of their pairs count as right. If several
-    come first, their mean time counts.
+    runs come first, their mean time counts.
 
     >>> some = [run for run in mesh_runs() if run.pipeline == 1 and run.tokens]
     >>> order(some, lambda run: run.seconds).right
@@ -272,7 +273,7 @@ def order(runs: Iterable[MeshRun], merit: Callable[[MeshRun], object]) -> Order:
 
 
 def jobs(runs: Iterable[MeshRun]) -> dict[tuple[str, int], list[MeshRun]]:
-    """Runs by model and nodes."""
+    """Runs by model and number of nodes."""
     found: dict[tuple[str, int], list[MeshRun]] = {}
     for run in runs:
         found.setdefault((run.model, run.nodes), []).append(run)

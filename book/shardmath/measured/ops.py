@@ -36,7 +36,7 @@ class OpBin(NamedTuple):
         bound: seconds in the middle of the bin, which is a third of a decade wide.
         points: the number of points.
         p10, median, p90: quantiles of measured ÷ bound.
-        beaten: points that are faster than their bound. These are matmuls whose inputs
+        beaten: how many points beat their bound. These are matmuls whose inputs
             are still in the L2 cache from the previous repetition.
     """
 

@@ -1,8 +1,9 @@
-"""What the planner recommends for every published job that uses model parallelism.
+"""The planner's recommendation for every published job that uses model parallelism.
 
-We compare its recommendations with the meshes that were published. A published mesh is
+We compare the recommendations with the meshes that were published. A published mesh is
 seldom the best one, because many pages only show what a framework can do, and large
-runs use what is known to work. Still, how often the two agree tests the planner.
+runs use what is known to work. Still, the share of jobs for which the two agree is a
+test of the planner.
 """
 
 import json
@@ -56,7 +57,7 @@ class PublicJob:
 
     @property
     def plan(self) -> Plan:
-        """The planner's answer, for software of the time when the job was run."""
+        """The planner's answer, with the software that existed when the job was run."""
         one = self.runs[0]
         old = one.attention_kernel == "unfused"
         return plan(
@@ -104,7 +105,7 @@ class Outcome(NamedTuple):
 
 
 def split(run: Run) -> ModelSplit:
-    """The model parallelism of a published mesh. Folded axes count for experts too."""
+    """The model parallelism of a published mesh. Folded axes also count for experts."""
     ways = dict.fromkeys(MODEL_AXES, 1)
     for axis, n in run.mesh.items():
         kind = axis.partition("_")[0]
@@ -134,7 +135,7 @@ def public_jobs(some: Iterable[Row] | None = None) -> tuple[PublicJob, ...]:
 
 
 def outcome(job: PublicJob) -> Outcome:
-    """The planner's answer for one job, next to what was published."""
+    """The planner's answer for one job, next to the published meshes."""
     found = job.plan
     order: dict[ModelSplit, float] = {}
     for trial in found.ranking:
@@ -153,8 +154,8 @@ def outcome(job: PublicJob) -> Outcome:
 
 @cache
 def outcomes() -> tuple[Outcome, ...]:
-    """All outcomes from ``planned.json``. To plan all jobs takes some minutes, so only
-    `make refit ARGS=--plans` writes it."""
+    """All outcomes from ``planned.json``. Planning all jobs takes some minutes, so only
+    `make refit ARGS=--plans` writes this file."""
     text = files(__package__).joinpath("planned.json").read_text("utf-8")
     return tuple(
         Outcome(job, tuple(published), *others)
@@ -163,7 +164,7 @@ def outcomes() -> tuple[Outcome, ...]:
 
 
 def shares(some: Iterable[Outcome]) -> dict[str, float]:
-    """How often a published mesh is among the first, or near the fastest.
+    """How often a published mesh is among the first ranks, or near the fastest mesh.
 
     >>> found = shares(outcomes())
     >>> found["first"] <= found["among 3"] <= found["among 10"]

@@ -3,8 +3,8 @@
 A table with a metric in each row describes measured servers; see `predict_serving`. A
 table of training runs has the columns of `reading.COLUMNS`, under these names or others
 that people use (`ALIASES`), in any order. Cells are read leniently if only one meaning
-is possible, and each answer says what was assumed. One more column is `expert_tensor`
-(Megatron's --expert-tensor-parallel-size). With a 1 in it, each expert is on one chip,
+is possible, and each answer says what was assumed. An extra column is `expert_tensor`
+(Megatron's --expert-tensor-parallel-size). If it holds 1, each expert is on one chip,
 although other matrices are split. For a row that cannot be read or contradicts itself,
 the answer is the reason, and the other rows are still answered.
 """
@@ -64,7 +64,7 @@ class Answer:
     """The answer for one row.
 
     Args:
-        row: its number in the file, from 1, without the head.
+        row: the number of the row in the file, from 1; the head is not counted.
         name: the run in words, as far as it could be read.
         prediction: the prediction of its step; None if there is none.
         measured: measured seconds of a step; None if the row does not state them.
@@ -130,7 +130,7 @@ def predict_text(
     2.46 True
 
     Raises:
-        ValueError: it is not such a table.
+        ValueError: the text is not such a table.
     """
     read = read_table(text, name, f"a table with {_needed()}")
     served = renamed(read, OF_SERVERS)
@@ -150,8 +150,8 @@ def answer(row: int, cells: Mapping[str, object]) -> Answer:
     """The answer for one row.
 
     Args:
-        row: its number.
-        cells: its cells by column.
+        row: the number of the row.
+        cells: the cells of the row, by column.
     """
     given = {key: cell(value) for key, value in cells.items() if isinstance(key, str)}
     name = " on ".join(

@@ -2,8 +2,8 @@
 
 The rows are those of `serving_rows`. Each answer has the metric and unit of its row. If
 a row cannot be read or contradicts itself, the answer is the reason, and the other rows
-are still answered. If only several rows together contradict themselves, each of them
-gets a warning.
+are still answered. If each of several rows is possible but they contradict one another,
+each of them gets a warning.
 """
 
 from collections.abc import Mapping, Sequence
@@ -21,7 +21,7 @@ def predict_rows(
     """An answer for every row of a table, and for every metric of a row.
 
     Args:
-        rows: cells by the names of `serving_rows.COLUMNS`.
+        rows: the cells of each row, by the names of `serving_rows.COLUMNS`.
 
     >>> row = {"model": "Qwen3-32B", "chip": "H100", "parallelism": "tp=2",
     ...     "engine": "trtllm", "weights": "fp8", "concurrency": 8, "input": 1024,

@@ -1,8 +1,8 @@
 """Read the rows of a table of training runs into records.
 
 The book's table, ``training.csv``, has the columns of `COLUMNS`, and `shardmath
-predict` reads files with the same ones. A column that a file lacks counts as empty, and
-other columns are ignored.
+predict` reads files with the same columns. A column that a file lacks counts as empty,
+and other columns are ignored.
 """
 
 import math
@@ -70,7 +70,7 @@ def read_run(row: Mapping[str, str]) -> Run:
     """Read one row of the table.
 
     Args:
-        row: cells by the columns of `COLUMNS`.
+        row: the cells of the row, by the names of `COLUMNS`.
 
     Raises:
         ValueError: a cell that cannot be read, or cells that contradict one another.
@@ -267,7 +267,7 @@ def _network(
 
 
 def family(source: str) -> str:
-    """The family of a source: sources of the same runs share the key of one of them."""
+    """The family of a source: one key for all sources that report the same runs."""
     return TABLES["families"].get(source, source)
 
 

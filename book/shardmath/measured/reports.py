@@ -1,7 +1,7 @@
-"""Training reports: their figures, how they count, and how figures follow from others.
+"""Training reports: their figures, how they count FLOPs, and what follows from them.
 
 `REPORTS` holds the printed figures, each with its source, read from ``reports.toml``.
-`conventions` has the ways to count FLOPs, and `run_figures` the calculator.
+`conventions` has the ways to count FLOPs, and `run_figures` has the calculator.
 
 >>> palm = REPORTS["palm_540b"]
 >>> print(palm.solve("6N", "total_tokens_per_second"))
@@ -124,7 +124,7 @@ class Report(HasFacts):
         """A printed value.
 
         Raises:
-            Unpublished: a ValueError; no source states it.
+            Unpublished: a ValueError; no source states the value.
 
         >>> REPORTS["llama_2_70b"].value("chip_hours")
         1720320
@@ -151,23 +151,23 @@ class Report(HasFacts):
 
     @property
     def second_hand(self) -> tuple[str, ...]:
-        """The names of the figures that were not read in a document of the makers."""
+        """The names of the figures not read in a document by the model's makers."""
         return tuple(
             name for name, fact in self.facts.items() if fact.source.kind == "secondary"
         )
 
     def solve(self, convention: str, *names: str, **settings: object) -> RunFigures:
-        """The figures of the run that follow from printed ones; see `solve`.
+        """The figures of the run that follow from printed ones, by `run_figures.solve`.
 
         Args:
             convention: as for `flops_per_token`.
             names: printed figures to start from, such as "chip_hours". They may not
                 contradict one another.
-            settings: arguments of `solve` that replace printed figures.
+            settings: arguments of `run_figures.solve` that replace printed figures.
 
         Raises:
-            Unpublished: a ValueError; no source states one of the names.
-            ValueError: as `solve`; a name that gives no rate.
+            Unpublished: a ValueError; no source states one of the named figures.
+            ValueError: as `run_figures.solve`; a name that gives no rate.
 
         >>> bloom = REPORTS["bloom_176b"]
         >>> f"{bloom.solve('6N', 'chip_hours').mfu:.1%} of the whole run"
@@ -201,7 +201,7 @@ class Total:
     facts: Mapping[str, Fact]
 
     def missing(self, name: str, *without: str) -> float:
-        """The printed total minus what is printed for its parts.
+        """The printed total minus the sum of the figures printed for its parts.
 
         Args:
             name: the name of a fact.
@@ -231,7 +231,7 @@ class Interruptions:
     Args:
         source: the source of the table.
         chips, days: how many chips were observed, and for how many days.
-        planned, unexpected: interruptions of each kind, as the text states.
+        planned, unexpected: the number of interruptions of each kind, from the text.
         by_hand: interruptions that needed manual work.
         effective: a lower bound of the share of the time that was spent training.
         printed_gpu, printed_hardware: shares that the text prints for GPUs and for
@@ -251,7 +251,7 @@ class Interruptions:
     rows: tuple[Interruption, ...] = field(repr=False)
 
     def count(self, category: str = "") -> int:
-        """The number of interruptions of a category, or of all.
+        """The number of interruptions of a category, or of all categories.
 
         >>> INTERRUPTIONS.count(), INTERRUPTIONS.count("GPU")
         (419, 268)
@@ -259,7 +259,7 @@ class Interruptions:
         return sum(row.count for row in self._of(category))
 
     def printed(self, category: str = "") -> float:
-        """The sum of the printed shares of a category, or of all.
+        """The sum of the printed shares of a category, or of all categories.
 
         >>> round(INTERRUPTIONS.printed(), 3), round(INTERRUPTIONS.printed("GPU"), 3)
         (0.949, 0.587)

@@ -73,10 +73,10 @@ class Run:
         system: the framework.
         model: the model that was trained.
         chip, chips: the kind of chips, and their number.
-        mesh: sizes by kind of parallelism as published, by the keys of `AXES`; empty if
-            not published. "dcn" is data parallelism between TPU slices. On an axis with
-            "_state" or "_shards" in its name, the chips also shard the optimizer's
-            state or the weights.
+        mesh: the published size of each kind of parallelism, by the keys of `AXES`;
+            empty if not published. "dcn" is data parallelism between TPU slices. On an
+            axis with "_state" or "_shards" in its name, the chips also shard the
+            optimizer's state or the weights.
         seqs: sequences of a step, on all chips; None if not published.
         seq: tokens of each sequence.
         precision: the format of the matmuls in the layers.
@@ -99,16 +99,16 @@ class Run:
         offloads: names of activations that are kept in host memory.
         release: the release of the software, as published.
         attention_kernel: "unfused", "older" for a fused kernel that was made for an
-            older generation of chips, or "" for one that was made for this one.
+            older generation of chips, or "" for one that was made for these chips.
         remat_share: the share of the layers to which `remat` applies; None for all.
         memory: bytes at the peak, as published; None if not published.
         overlap: exchanges that the source says are overlapped; see `training.Software`.
-        loss: "pieces" if the source computes the loss for some tokens at a time; see
+        loss: "pieces" if the run computes the loss for some tokens at a time; see
             `training.job.LOSSES`; "" if not published.
 
     Raises:
         ValueError: counts that are not whole and above zero; an unknown mesh axis or
-            word; a mesh whose sizes do not multiply to the chips; an axis of experts
+            word; a mesh whose sizes do not multiply to `chips`; an axis of experts
             for a model without them; microbatches that do not divide the sequences.
     """
 
@@ -316,9 +316,10 @@ class Run:
     def needed(self) -> float:
         """FLOPs of a token that no implementation can avoid.
 
-        They are those of the forward and backward pass with the keys that a query sees,
-        and of what `remat` makes the backward pass compute again; see `bound` of
-        `transformer.recompute`. If `remat` is not published, nothing is counted twice.
+        They are the FLOPs of the forward and backward pass, with only the keys that a
+        query sees, and of all that `remat` makes the backward pass compute again; see
+        `bound` of `transformer.recompute`. If `remat` is not published, nothing is
+        counted twice.
         """
         once = flops(self.model, self.seq, "causal")
         return once.training + self._again.forward
@@ -337,7 +338,7 @@ class Run:
 
     @property
     def math_of_layers(self) -> float:
-        """Seconds of a step if `precision` is only that of the layers' weights.
+        """Seconds of a step if only the layers' weights are in `precision`.
 
         Attention and the head then run at the peak of bf16, so `math` is too low. If
         everything is in bf16, the two are equal.
@@ -355,8 +356,9 @@ class Run:
         The collectives are those that `training.step` derives for one microbatch, on a
         mesh whose innermost axes are tensor and then context parallelism. Microbatches
         and schedule are seldom published. So the bound leaves out the pipeline bubble
-        and all repeated gathers, for several microbatches or for the two uses of a tied
-        table. It also leaves out HBM, whose traffic takes less time than either.
+        and all repeated gathers, whether for several microbatches or for the two uses
+        of a tied table. It also leaves out HBM, whose traffic takes less time than the
+        math or the network.
 
         Raises:
             Absent: a ValueError; its batch is not published.
@@ -385,7 +387,7 @@ class Run:
         ("none" if it is not published).
 
         Args:
-            mesh: a mesh of its axes; only their sizes if not given.
+            mesh: a mesh of the run's axes; if not given, only their sizes are used.
             settings: arguments of `training.step` that replace those of the run.
 
         Raises:
@@ -421,7 +423,7 @@ class Run:
 
     @property
     def over_math(self) -> float:
-        """Measured time ÷ the time of the math alone."""
+        """Measured time ÷ `math`, the time of the math at the peak."""
         return self.seconds / self.math
 
     @property
@@ -444,9 +446,9 @@ class Run:
 def counted(model: Model, seq: int) -> dict[str, float]:
     """FLOPs of a token in training by every convention that published runs use.
 
-    They are those of `transformer.conventions` and three more: half attention added to
-    6 · params; half of full attention, which is less than "half" if layers have a
-    window; and the FLOPs of the hardware if all layers run forward twice.
+    The conventions are those of `transformer.conventions` and three more: half of the
+    attention added to 6 · params; half of full attention, which is less than "half" if
+    layers have a window; and the FLOPs of the hardware if all layers run forward twice.
     """
     (seq,) = positive_int(seq=seq)
     return dict(_counted(model, seq))

@@ -40,7 +40,7 @@ class RunFigures:
             run; None if unknown.
 
     Raises:
-        Absent: a ValueError; a figure needs one that is None.
+        Absent: a ValueError; a figure needs another one that is None.
     """
 
     model: Model | float
@@ -82,7 +82,7 @@ class RunFigures:
 
     @property
     def shares(self) -> dict[str, float]:
-        """The MFU of the same rate by every convention that the model allows."""
+        """The MFU at this rate, by every convention that the model allows."""
         ways = CONVENTIONS if isinstance(self.model, Model) else ("6N",)
         rate = self.tokens_per_second
         return {
@@ -148,7 +148,7 @@ def solve(
     within: float = WITHIN,
     **printed: float | None,
 ) -> RunFigures:
-    """The figures of a run that follow from printed ones, which may not contradict.
+    """The figures of a run that follow from printed ones, if these do not conflict.
 
         MFU · peak = FLOPs/s = tokens/s · FLOPs per token
         tokens/s = batch / (chips · step)
@@ -172,7 +172,7 @@ def solve(
 
     Raises:
         ValueError: figures that contradict one another, which the message names; a rate
-            above the peak; no figure, or one that gives a rate only with another.
+            above the peak; no figure, or only one that gives no rate without another.
 
     >>> from shardmath.transformer import model
     >>> print(solve(model("llama 3 405b"), 8192, "6N", "h100", chips=16_384,
@@ -215,7 +215,7 @@ chip-hours; 78.4 days on 16,384 chips; training for 84.3% of the time
 
 
 def rate_said(rate: float) -> str:
-    """Tokens per second in words, to four digits.
+    """Tokens per second as text, rounded to four digits.
 
     >>> rate_said(38.786), rate_said(10_168)
     ('38.79 tokens/s', '10,170 tokens/s')
@@ -224,7 +224,7 @@ def rate_said(rate: float) -> str:
 
 
 def hours_said(hours: float) -> str:
-    """Chip-hours in words, to four digits.
+    """Chip-hours as text, rounded to four digits.
 
     >>> hours_said(30.84e6), hours_said(184_320)
     ('30.84 million chip-hours', '184,300 chip-hours')

@@ -66,7 +66,7 @@ class ServedRow:
 
     @property
     def flight(self) -> str:
-        """The range of `RANGES` that has its requests in flight, in words."""
+        """The range in `RANGES` of its number of requests in flight, in words."""
         clients = self.row.concurrency
         if clients is None:
             return "not stated"
@@ -92,7 +92,7 @@ def served() -> tuple[ServedRow, ...]:
 
 
 def unanswered() -> dict[str, int]:
-    """The number of rows without a prediction, by the reason in words."""
+    """The number of rows without a prediction, for each reason in words."""
     found: dict[str, int] = {}
     for at, row in enumerate(serving()):
         why = serving_answer(at + 1, row).why
@@ -103,7 +103,7 @@ def unanswered() -> dict[str, int]:
 
 @dataclass(frozen=True)
 class ErrorsOfRows:
-    """How far off the predictions of some rows are.
+    """The errors of the predictions for a set of rows.
 
     Args:
         rows: the number of rows.
@@ -151,7 +151,7 @@ KINDS = {  # words in a gate's reason, and the name of the gate
 
 
 def gate(why: str) -> str:
-    """The name of the gate that gives a reason.
+    """The name of the gate that gives this reason.
 
     Raises:
         ValueError: no gate gives this reason.

@@ -1,9 +1,9 @@
 """Measured TTFT and TPOT of servers, with predictions for the same servers.
 
-They are kept in ``server_points.csv``, derived from ``serving.csv``. The number of
-clients is constant in a closed loop, so by Little's law the two times also give the
+The points are kept in ``server_points.csv``, derived from ``serving.csv``. The number
+of clients is constant in a closed loop, so by Little's law the two times also give the
 throughput. The points are those of four models that InferenceX measured on several
-chips, without rows that a gate names and without days of multi-token prediction.
+chips. They leave out rows that a gate names, and days with multi-token prediction.
 
 >>> some = points()
 >>> one = next(p for p in some if p.model == "Llama 3.1 70B" and p.clients == 64)
@@ -44,8 +44,8 @@ class ServerPoint(NamedTuple):
         output: mean tokens of an answer, which are fewer than nominal.
         ttft, tpot: measured seconds.
         predicted_ttft, predicted_tpot: seconds predicted with the three fitted numbers.
-        bound: seconds of a decode step with the predicted mean number of sequences.
-        kernels: mean kernel launches of a step; a step with a prompt counts twice.
+        bound: the bound of a decode step with the predicted mean number of sequences.
+        kernels: mean kernel launches of a step; with a prompt, each counts twice.
     """
 
     model: str
@@ -101,7 +101,7 @@ class ServerPoint(NamedTuple):
 
 
 def front(some: Iterable[tuple[float, float]]) -> list[tuple[float, float]]:
-    """The points that no other point beats in both numbers, ordered by the first.
+    """The points that no other point beats in both numbers, sorted by the first number.
 
     >>> front([(1, 9), (2, 5), (2, 7), (3, 6), (1, 3)])
     [(1, 9), (2, 7), (3, 6)]
@@ -114,8 +114,8 @@ def front(some: Iterable[tuple[float, float]]) -> list[tuple[float, float]]:
 
 
 def derived() -> tuple[ServerPoint, ...]:
-    """The points that follow from the book's rows, each once, although the table has
-    some rows twice, under two labels."""
+    """The points that follow from the book's rows, each only once, although the table
+    has some rows twice, under two labels."""
     return tuple(dict.fromkeys(_derived()))
 
 
@@ -154,8 +154,9 @@ def step_bins() -> tuple[OpBin, ...]:
     """Steps of the servers in bins, like single operations in `ops.all_bins`.
 
     Here `bound` is the bound of a step ÷ its number of kernels, so a server that only
-    launches kernels follows the law of a single one. The number of sequences that
-    decode at a time is predicted, not measured. With fewer, a step can beat this bound.
+    launches kernels follows the law of a single kernel. The number of sequences that
+    decode at a time is predicted, not measured. If fewer decode, a step can beat this
+    bound.
 
     >>> b200 = [one for one in step_bins() if one.chip == "B200" and one.points > 20]
     >>> [f"{one.bound * 1e6:.1f} µs: {one.median:.1f}" for one in b200[:3]]
@@ -190,7 +191,7 @@ def _read(cells: Iterable[str]) -> ServerPoint:
 
 
 def text(some: Iterable[ServerPoint]) -> str:
-    """The file, without its head."""
+    """The text of the file, without its head."""
 
     def cell(value: object) -> str:
         return f"{value:.{DIGITS}g}" if isinstance(value, float) else str(value)

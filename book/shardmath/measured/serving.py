@@ -26,7 +26,7 @@ class ServingSource:
         name: its name in rows of JSON.
         title, url, path, commit: title, address, path and commit of the file.
         licence: the licence that its repository states.
-        open: what it leaves open.
+        open: what the source leaves open.
         kind, read: as in `base.facts.Source`.
     """
 
@@ -51,7 +51,7 @@ def _sources() -> dict[str, ServingSource]:
 
 
 def lines() -> Iterator[dict[str, str]]:
-    """The lines of the table, once for each of their numbers, for `read_row`."""
+    """The lines of the table for `read_row`, each once for every number in it."""
     for line in named_rows("serving.csv"):
         for part in line.pop("values").split():
             metric, _, value = part.partition("=")

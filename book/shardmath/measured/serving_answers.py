@@ -1,4 +1,4 @@
-"""The answer for a row of a measured server: bound, prediction and band, or why not.
+"""Bound, prediction and band for a row of a measured server, or why there are none.
 
 Rows state few settings of a server. The rules below fill in the others, and every
 answer names the rules that it used.
@@ -56,12 +56,13 @@ SLOTS = 1024  # sequences that engines may decode at once if all requests are qu
 
 @dataclass(frozen=True)
 class FilledRow:
-    """A row with all settings that were filled in.
+    """A row, with all missing settings filled in.
 
     Args:
         row: the row as it was read, perhaps with a corrected layout.
-        servers: one server of the system, or one for prefill and one for decode.
-        copies: copies of the model, or servers for prefill and for decode.
+        servers: the system's server, or one for prefill and one for decode.
+        copies: the number of copies of the model, or of servers for prefill and for
+            decode.
         requests: the requests that the servers get.
         scheduler: how the engine puts steps together.
         assumed: the settings that were filled in, in words.
@@ -87,9 +88,9 @@ class FilledRow:
 
 
 def regime(row: ServingRow) -> str:
-    """The name of a group of rows with similar errors. It states the metric, the kind
-    of model, whether prefill and decode are apart, and if so, whether the row states
-    the number of servers."""
+    """The name of a group of rows with similar errors. It names the metric, the kind
+    of model, whether prefill and decode are separate, and if so, whether the row
+    states the number of servers."""
     metric = {"itl": "tpot", "e2e": "tpot"}.get(row.metric, row.metric)
     kind = "experts" if row.model.experts else "dense"
     pools = "together"
@@ -104,13 +105,13 @@ class ServingAnswer:
     """The answer for one row, in the unit of the row.
 
     Args:
-        row: its number in the file, from 1.
+        row: the number of the row in the file, from 1.
         name: the row in words.
         metric: the metric of the row.
         unit: the unit of all numbers but `parts`.
         bound: the bound that no server can beat; for tokens per second, an upper bound.
         predicted: the predicted value.
-        low, high: the band, which holds 8 of 10 rows of families that were not fitted.
+        low, high: the band, which holds 8 of 10 rows that were left out of the fit.
         measured: the value of the row; None if it has none.
         parts: parts of the prediction in seconds.
         assumed, warnings: as in `FilledRow`.
@@ -198,7 +199,7 @@ def beaten(row: ServingRow, value: float, least: float) -> bool:
 
 
 def setting(row: ServingRow) -> FilledRow:
-    """A row with all settings that it leaves out.
+    """A row, with all settings that it leaves out filled in.
 
     Raises:
         ValueError: a setting is missing that no rule fills in, or the model does not
@@ -240,12 +241,12 @@ def setting(row: ServingRow) -> FilledRow:
 
 
 def chips_counted_once(row: ServingRow, said: list[str]) -> ServingRow:
-    """The row, with its label corrected if that counts chips twice.
+    """The row, with its label corrected if the label counts chips twice.
 
-    A table multiplies kinds of parallelism that use the same chips. For example,
+    One table multiplies kinds of parallelism that use the same chips. For example,
     "tp4_ep4" in the name of a row became tensor 16 with experts over 4, and
-    data-parallel attention over 4 chips became tensor 4 x data 4. Rows that it has
-    under both labels have identical values.
+    data-parallel attention over 4 chips became tensor 4 x data 4. Rows that the
+    table has under both labels have identical values.
     """
     one = row.layout
     source = row.source.lower()
@@ -430,7 +431,7 @@ def _server(model: Model, chip: Chip, layout: Layout, formats: Formats) -> Serve
 
 
 def load(found: FilledRow) -> Load:
-    """The load of a server of the row.
+    """The load of one server of the row.
 
     Raises:
         ValueError: the row does not say how many requests come, or no sequence fits.
@@ -510,8 +511,9 @@ def bound(found: FilledRow) -> float:
     """The bound that no server can beat, in the metric of the row.
 
     A row does not say how many of its requests decode at a time. So the bound of TPOT
-    is that of one sequence alone, and the bound of TTFT is that of one prompt. The
-    latency and rate of whole requests are bounded by all the work that they need.
+    is that of a step with one sequence, and the bound of TTFT is that of a step with
+    one prompt. The latency and rate of whole requests are bounded by all the work that
+    they need.
     """
     row, requests = found.row, found.requests
     prompt, output = requests.prompt, requests.output

@@ -2,18 +2,18 @@
 models and generations of chips that were left out.
 
 A prediction is nearly linear in the three numbers. So we predict every row once, and
-once more with each number changed, and use these slopes for all fits, with and without
-each group of rows. Each row has the weight n^(-1/2) if its family has n rows. Errors
-above `HUBER` count linearly instead of as squares, so rows with a wrong label do not
-set the numbers for all others.
+once more with each number changed. The differences give slopes, which we use for all
+fits, with and without each group of rows. Each row has the weight n^(-1/2) if its
+family has n rows. Errors above `HUBER` count linearly instead of as squares, so rows
+with a wrong label do not set the numbers for all others.
 
 Some choices were made after we had looked at the remaining errors. Leaving out families
-does not guard against overfitting through these:
+does not guard against overfitting through these choices:
 
 - one more kernel for each of two inputs of narrow projections, and one for norms of
   queries and keys;
 - a second launch for every kernel of a step with prompts;
-- a wait for the first token that is proportional to kernels and not to steps;
+- a wait for the first token that grows with the number of kernels, not of steps;
 - corrections of labels that count chips twice;
 - two releases with multi-token prediction;
 - the number of servers, if a row does not state it.
@@ -50,7 +50,7 @@ class Predicted:
         row: the row with its labels corrected.
         measured, bound: seconds, or tokens per second.
         base: the prediction with the numbers `at`.
-        slopes: derivatives of the prediction by each number.
+        slopes: derivatives of the prediction with respect to each number.
         at: the numbers of `base`.
     """
 
@@ -79,7 +79,7 @@ class Predicted:
 
     @property
     def generation(self) -> str:
-        """The name of the chips with which its chip is left out of a fit."""
+        """The name of the group of chips with which its chip is left out of a fit."""
         for name, some in GENERATIONS.items():
             if self.row.chip.id in some:
                 return name
@@ -126,7 +126,7 @@ def shipped() -> tuple[Predicted, ...]:
 
 
 def fitted_to(one: Predicted) -> bool:
-    """Whether a row is in the fit: closed loops on servers with prefill and decode."""
+    """Whether a row is in the fit: closed loops on servers for prefill and decode."""
     row = one.row
     return row.mode == "agg" and row.metric in METRICS and row.source.endswith(FIT_TO)
 
@@ -181,7 +181,7 @@ def _fit(
 def left_out(
     some: Sequence[Predicted], group: Callable[[Predicted], str]
 ) -> dict[str, Calibration]:
-    """The numbers, fitted without each group of rows."""
+    """For each group of rows, the numbers fitted without this group."""
     inside = [one for one in some if fitted_to(one)]
     whole = fit(inside)
     found = {}
@@ -208,7 +208,7 @@ def errors(
     Args:
         some: all rows.
         by: a function of a row that names its group of errors.
-        group: a key of `GROUPS`, which rows are left out together.
+        group: which rows are left out together, as a key of `GROUPS`.
     """
     numbers = left_out(some, GROUPS[group])
     found: dict[str, dict[str, list[float]]] = {}

@@ -2,14 +2,15 @@
 
 A gate compares a row with what has to be true for every server:
 
-- Tensor parallelism divides the heads, and the chips of a layout divide all chips.
+- The size of tensor parallelism divides the heads, and the chips of a layout divide
+  the number of all chips.
 - The weights fit in memory, and so do the caches of the sequences that decode.
-- No latency is below its bound, and no rate above it.
+- No latency is below its bound, and no rate is above its bound.
 - Little's law holds: requests in flight = requests per second · seconds of a request.
 - Repeats of one configuration agree.
-- More sequences do not decode in much less time.
+- More sequences do not decode in much less time than fewer sequences.
 
-Some gates need two numbers of one run, which are two rows. `checked` joins them.
+Some gates need two numbers of one run, which are in two rows. `checked` joins them.
 """
 
 from collections import defaultdict
@@ -28,7 +29,7 @@ LITTLE = 0.15  # the relative error of Little's law that a run's start and end e
 
 
 def contradictions(row: ServingRow) -> tuple[str, ...]:
-    """Statements about a row that cannot be true for any server, in words.
+    """The reasons why a row cannot be true of any server, in words.
 
     >>> from .serving_rows import read_row
     >>> row = {"model": "DeepSeek-R1", "chip": "GB200", "parallelism": "tp=28",
@@ -67,8 +68,8 @@ def refusals(row: ServingRow) -> tuple[str, ...]:
     """The contradictions of a row that prevent a prediction.
 
     Tensor parallelism that does not divide the heads is allowed for a model with a
-    latent. Data-parallel attention is often labelled so, and `serving_answers.setting`
-    reads it so.
+    latent. Data-parallel attention is often labelled this way, and
+    `serving_answers.setting` reads such labels in this sense.
     """
     heads = "tensor = "
     return tuple(
@@ -79,7 +80,7 @@ def refusals(row: ServingRow) -> tuple[str, ...]:
 
 
 def checked(rows: Sequence[ServingRow]) -> dict[int, tuple[str, ...]]:
-    """The reasons why gates name rows, by the index of the row.
+    """The reasons why gates name rows, under the index of each row.
 
     Args:
         rows: the rows of one table.

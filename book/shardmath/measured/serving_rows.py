@@ -1,10 +1,10 @@
-"""Rows of measured servers: one measured number each, with its server.
+"""Rows of measured servers. Each row has one measured number and its server.
 
 A row is a JSON object or a row of a table with a head. Public tables use many names for
 the same columns (`ALIASES`), and some describe a server in more detail than others. The
 model (or checkpoint), the chip and the metric must be given. A table may also have a
-column for each metric ("ttft_ms", "tpot_ms"). Then each of its rows becomes several
-rows here.
+column for each metric ("ttft_ms", "tpot_ms"). Then each row of this table becomes
+several rows here.
 """
 
 import json
@@ -115,8 +115,8 @@ class Pool:
 
     Args:
         servers: the number of servers, each with one copy of the model.
-        layout: the layout of one of them.
-        batch: requests that one of them computes at a time; None if not stated.
+        layout: the layout of one server.
+        batch: requests that one server computes at a time; None if not stated.
     """
 
     servers: int
@@ -152,7 +152,7 @@ class ServingRow:
         weights, gemm, kv: formats of weights, matmuls and cache; "" if not stated.
         concurrency: requests in flight in a closed loop.
         rate: requests that come per second in an open loop.
-        budget: the most tokens of an engine step.
+        budget: the largest number of tokens in an engine step.
         input, output: mean tokens of a prompt and of an answer.
         source, row, checkpoint, note: as given.
     """
@@ -189,7 +189,7 @@ class ServingRow:
     def family(self) -> str:
         """A text that is the same for all points of one sweep.
 
-        If rows are kept out of a fit, no family is on both sides.
+        All rows of one family are in a fit together, or are left out of it together.
         """
         ways = self.layout or self.pools or ""
         parts = (self.model.name, self.chip.name, self.engine, self.weights, self.mode)
@@ -197,7 +197,7 @@ class ServingRow:
 
     @property
     def configuration(self) -> tuple[object, ...]:
-        """All settings that determine the value; rows that agree in it are repeats."""
+        """All settings that determine the value; rows that share them are repeats."""
         told = (self.concurrency, self.rate, self.input, self.output, self.budget)
         return (self.family, self.kv, self.metric, self.statistic, *told, self.count)
 

@@ -1,4 +1,4 @@
-"""Settings that tables of measured servers state elsewhere and not in a row.
+"""Settings that tables of measured servers state outside of their rows.
 
 >>> from .serving_rows import read_row
 >>> row = {"model": "Llama-3.1-405B", "chip": "B200", "count": 8, "mode": "offline",
@@ -39,11 +39,11 @@ WORKLOAD = re.compile(r"(?:workload )?([a-z]+)(?:-lite)?;")
 
 
 def filled(row: ServingRow, said: list[str]) -> ServingRow:
-    """The row with the settings that its table states elsewhere.
+    """The row, with settings filled in that its table states elsewhere.
 
     Args:
         row: the row as it was read.
-        said: a list to which what was filled in is appended, in words.
+        said: a list; a description of each setting filled in is appended to it.
     """
     source = row.source.lower()
     if "mlperf" in source and row.input is None and row.model.name in MLPERF_PROMPTS:
@@ -66,7 +66,7 @@ def filled(row: ServingRow, said: list[str]) -> ServingRow:
 
 
 def limits(row: ServingRow) -> tuple[float, float] | None:
-    """Seconds of TTFT and TPOT that the row's benchmark allows; None for no limit."""
+    """The benchmark's limits of TTFT and TPOT in seconds; None if it has no limits."""
     if "mlperf" not in row.source.lower():
         return None
     return LIMITS.get((row.model.name, row.mode))

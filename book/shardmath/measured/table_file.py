@@ -85,7 +85,7 @@ def _each_line(text: str) -> list[object] | None:
 
 
 def column(head: object, aliases: Mapping[str, str]) -> str:
-    """The book's name of a column, or the head in lower case if it has none.
+    """The book's name of a column, or its head in lower case if there is no such name.
 
     >>> column("Seq Len", {"seq_len": "seq"}), column("Chip", {})
     ('seq', 'chip')
@@ -97,7 +97,7 @@ def column(head: object, aliases: Mapping[str, str]) -> str:
 def renamed(
     rows: Iterable[Mapping[str | None, object]], aliases: Mapping[str, str]
 ) -> list[dict[str | None, object]]:
-    """The same rows with the book's names of columns.
+    """The same rows, under the book's column names.
 
     If two columns mean the same, the first cell that is not empty counts.
     """
@@ -140,7 +140,7 @@ def number(cells: Mapping[str, str], name: str, least: float = 0.0) -> float | N
     """A cell as a number above `least`; None if it is empty.
 
     Raises:
-        ValueError: it is not such a number. The message quotes the cell.
+        ValueError: the cell is not such a number. The message quotes it.
 
     >>> number({"input": "1,024"}, "input"), number({"input": ""}, "input")
     (1024.0, None)

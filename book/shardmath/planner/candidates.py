@@ -1,10 +1,10 @@
 """Ways to run a job on one mesh: their memory, and how long they are likely to take.
 
-A search looks at many meshes, and on each at many sizes of a microbatch, chunks of a
-pipeline and policies of recomputation. A layer takes equally long on all meshes that
-give a chip the same part of it. So we evaluate each part of a stage once for each such
-share, and put candidates together from parts. The numbers are those of
-`training.step(...).memory` and `.prediction`.
+A search looks at many meshes. On each of them it tries many sizes of a microbatch,
+numbers of chunks and policies of recomputation. A layer takes equally long on all
+meshes that give each chip the same share of it. So we evaluate each part of a stage
+once for each share, and combine the parts into candidates. Bytes and seconds are equal
+to those of `training.step(...).memory` and `.prediction`.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -35,10 +35,10 @@ WHOLE = {"": 1.0, "B": 1.0, "slots": 1.0}
 
 
 class Sharing(NamedTuple):
-    """What mesh axes do in addition to what their names say.
+    """Properties of mesh axes that do not follow from their names.
 
     Args:
-        shards: how the weights are kept, a key of `patterns.SHARDS`.
+        shards: how the weights are kept, as a key of `patterns.SHARDS`.
         folded: axes of tensor or context parallelism that also split the experts.
     """
 
@@ -53,9 +53,9 @@ class PartBytes(NamedTuple):
     """Bytes of a part on one chip, for one microbatch.
 
     Args:
-        saved: bytes for every microbatch in flight.
-        largest: bytes for each kind of memory in `LARGEST`. Of these a stage needs only
-            the most that any of its parts has.
+        saved: bytes that are kept for every microbatch in flight.
+        largest: bytes for each kind of memory in `LARGEST`. A stage needs each kind
+            only once, for the part that needs most of it.
     """
 
     saved: float
@@ -63,12 +63,12 @@ class PartBytes(NamedTuple):
 
 
 class PartTimes(NamedTuple):
-    """Seconds of a part for one microbatch, without the traffic of its weights.
+    """Seconds that a part takes for one microbatch, without traffic of its weights.
 
     Args:
-        forward, backward: the whole passes.
-        exposed: the exchanges in them that nothing hides.
-        keys: the work and traffic in them that context parallelism adds for keys.
+        forward, backward: seconds of the two passes.
+        exposed: seconds of their exchanges that nothing hides.
+        keys: seconds that context parallelism adds to the passes for keys.
     """
 
     forward: float
@@ -78,13 +78,14 @@ class PartTimes(NamedTuple):
 
 
 class StageTimes(NamedTuple):
-    """Seconds of a stage.
+    """Seconds that a stage takes.
 
     Args:
-        forward, backward: F and B of one microbatch.
-        exposed: the exchanges in them that nothing hides.
-        keys: what another choice for keys (ring, gather or ulysses) might save of them.
-        update, optimizer: the update's exposed exchanges and the optimizer, per step.
+        forward, backward: F and B, the two passes of one microbatch.
+        exposed: seconds of their exchanges that nothing hides.
+        keys: seconds that another choice for keys (ring, gather or ulysses) might save.
+        update, optimizer: seconds per step of the update's exposed exchanges, and of
+            the optimizer.
     """
 
     forward: float
@@ -112,7 +113,7 @@ class RematShare:
     Args:
         remat: the policy, as for `training.step`.
         share: the share of the layers.
-        words: a name for a policy that lists what it keeps.
+        words: the name to print if the policy is a list of what it keeps.
     """
 
     remat: str
@@ -133,7 +134,7 @@ class Candidate:
     """One way to run a job.
 
     Args:
-        shards: how the weights are kept, a key of `patterns.SHARDS`.
+        shards: how the weights are kept, as a key of `patterns.SHARDS`.
         sizes: the sizes of all mesh axes of `patterns.LAID`.
         keys: what context parallelism does with keys: "ring", "gather" or "ulysses".
         folded: axes of tensor or context parallelism that also split the experts.
@@ -144,7 +145,7 @@ class Candidate:
         recompute: what is computed again.
         nbytes: bytes that a chip holds.
         seconds: predicted seconds of a step.
-        exposed: seconds of these in exposed exchanges and in waits for other stages.
+        exposed: how many of these are exposed exchanges and waits for other stages.
     """
 
     shards: str
@@ -171,10 +172,10 @@ class OnMesh:
     Args:
         layout: how the weights are kept, and which axes also split experts.
         keys: as in `Candidate`.
-        derivation: the derivation of its strategy.
+        derivation: the derivation of the mesh's strategy.
         sizes: the sizes of all mesh axes.
-        links: rates on the network, where the axes are laid.
-        common: what all meshes share.
+        links: rates on the network to which the axes are mapped.
+        common: what all meshes of the search share.
     """
 
     def __init__(
@@ -213,14 +214,14 @@ class OnMesh:
         return self.links.rate(wire, self.sizes, self.inside)
 
     def batch(self, microbatches: int) -> dict[str, float]:
-        """The share of the batch in one microbatch, by "", "B" and "slots"."""
+        """The shares of amounts in one microbatch; see `patterns.batch_shares`."""
         ways = self.ways(self.derivation.dealt_over)
         return batch_shares(self.derivation, microbatches, ways)
 
     def parts(
         self, stage: "Stage", again: RematShare
     ) -> tuple[tuple[int, Part, Label], ...]:
-        """The parts of a stage, each after their number and before their label."""
+        """For each kind of part of a stage: how many there are, one, and its label."""
         key = stage.key, again
         if key not in self._parts:
             self._parts[key] = tuple(self._found(stage.contents, again))
@@ -242,8 +243,8 @@ class OnMesh:
     def held(
         self, stage: "Stage", microbatches: int, again: RematShare
     ) -> tuple[float, float, float]:
-        """Bytes of a stage: its weights, gradients and state; what it saves of one
-        microbatch; and what only its largest part needs at any time."""
+        """Bytes of a stage: for weights, gradients and state; for what it saves of one
+        microbatch; and for what only one part at a time needs."""
         key = stage.key, microbatches, again
         if key not in self._held:
             fixed = saved = 0.0
@@ -260,7 +261,7 @@ class OnMesh:
     def taken(
         self, stage: "Stage", microbatches: int, again: RematShare
     ) -> "StageTimes":
-        """Seconds of a stage."""
+        """Seconds that a stage takes."""
         key = stage.key, microbatches, again
         if key not in self._taken:
             clock, moved = self.common.clock, [0.0] * 4
@@ -287,7 +288,7 @@ class OnMesh:
         return self._taken[key]
 
     def resting(self, part: Part, label: Label) -> tuple[float, float]:
-        """Bytes of a part's weights, gradients and state, and of the state alone."""
+        """Bytes of a part's weights, gradients and state, and of only its state."""
         if label not in self._resting:
             held = [
                 evaluate(part.held.get(name, {}), self.ways, WHOLE)
@@ -320,7 +321,7 @@ class OnMesh:
         return known[key]
 
     def times(self, part: Part, label: Label, microbatches: int) -> PartTimes:
-        """Seconds of a part for one microbatch."""
+        """Seconds that a part takes for one microbatch."""
         known = self.common.times
         key = label, self.seqs / microbatches, self._inner, self.keys
         if key not in known:
@@ -343,13 +344,13 @@ class OnMesh:
 
 
 class Stage(NamedTuple):
-    """The stages of a pipeline with equal contents.
+    """Stages of a pipeline that all have the same contents.
 
     Args:
         key: a number that identifies the contents.
-        contents: the contents of each of them.
-        count: how many there are.
-        first: the index of the first of them.
+        contents: the contents of each stage.
+        count: the number of these stages.
+        first: the index of the first of these stages.
     """
 
     key: int
@@ -378,11 +379,11 @@ class Common:
         self._held: dict[tuple, float] = {}
 
     def kind(self, matmuls: tuple[Matmul, ...]) -> int:
-        """A number for a kind of layer."""
+        """A number that identifies a kind of layer."""
         return self._kinds.setdefault(matmuls, len(self._kinds))
 
     def pipeline(self, chunks: int) -> Pipelines:
-        """The model's layers cut into stages of `chunks` chunks each."""
+        """The model's layers, cut into stages of `chunks` chunks each."""
         if chunks not in self._pipelines:
             name, given = schedule_of(self.job, chunks)
             self._pipelines[chunks] = Pipelines(self.job.model, name, given)
@@ -409,7 +410,7 @@ class Common:
         return self._stages[chunks, count]
 
     def in_flight(self, chunks: int, stages: int, microbatches: int, at: int) -> float:
-        """Microbatches of each path whose activations a stage holds at once."""
+        """How many microbatches of each path have activations on a stage at once."""
         key = chunks, stages, microbatches, at
         if key not in self._held:
             pipelines = self.pipeline(chunks)
@@ -446,10 +447,10 @@ def nbytes_of(mesh: OnMesh, microbatches: int, chunks: int, again: RematShare) -
 def predicted(
     mesh: OnMesh, microbatches: int, chunks: int, again: RematShare
 ) -> tuple[float, float]:
-    """Predicted seconds of a step, and those of exposed exchanges and waits among them.
+    """Predicted seconds of a step, and how many are exposed exchanges and waits.
 
     Raises:
-        ValueError: mesh axes share a ring, so there is no price.
+        ValueError: mesh axes share a ring, so no time can be predicted.
     """
     common = mesh.common
     rounds = microbatches / common.pipeline(chunks).paths(mesh.stages)
@@ -469,8 +470,8 @@ def predicted(
 def least_passes(
     mesh: OnMesh, microbatches: int, chunks: int, again: RematShare
 ) -> float:
-    """Seconds of all passes of a stage on average, without waits and without what
-    another choice for keys might save."""
+    """Seconds per step that an average stage spends in its passes, without waits and
+    without the time that another choice for keys might save."""
     common = mesh.common
     rounds = microbatches / common.pipeline(chunks).paths(mesh.stages)
     found = 0.0
@@ -483,14 +484,14 @@ def least_passes(
 def share_of_keys(
     mesh: OnMesh, microbatches: int, chunks: int, again: RematShare
 ) -> float:
-    """The share of its passes that another choice for keys might save, on the stage
-    where this share is largest."""
+    """The largest share of any stage's passes that another choice for keys might
+    save."""
     stages = mesh.common.stages(chunks, mesh.stages)
     return max(mesh.taken(one, microbatches, again).of_keys for one in stages)
 
 
 def chips_inside(sizes: Mapping[str, int]) -> dict[str, int]:
-    """How many chips are inside each axis; the innermost is last in `patterns.LAID`."""
+    """How many chips are inside each axis; `patterns.LAID` has the innermost last."""
     found, chips = {}, 1
     for axis in reversed(LAID):
         found[axis] = chips

@@ -31,7 +31,7 @@ def megatron(job: Job, one: Candidate) -> str:
 
     Args:
         job: the model, its batch and its numerics.
-        one: the way to run it.
+        one: the way to run the job.
 
     Source:
         megatron/training/arguments.py of NVIDIA/Megatron-LM, read 2026-11-24.
@@ -94,9 +94,9 @@ def maxtext(job: Job, one: Candidate, slices: int = 1) -> str:
 
     Args:
         job: the model, its batch and its numerics.
-        one: the way to run it.
-        slices: slices of the machine. The outermost axes, as far as they go between
-            slices, become MaxText's dcn axes.
+        one: the way to run the job.
+        slices: the number of slices of the machine. The part of each axis that goes
+            between slices becomes a dcn axis of MaxText.
 
     Source:
         src/maxtext/configs/types.py of AI-Hypercomputer/maxtext, read 2026-11-23.

@@ -1,4 +1,4 @@
-"""Rates of collectives on the parts of a network where mesh axes are laid."""
+"""Rates of collectives on the parts of a network to which mesh axes are mapped."""
 
 from collections.abc import Iterator
 from functools import cache
@@ -13,17 +13,17 @@ ALIKE = {"reduce_scatter": "all_gather"}  # the reverse, which costs the same
 
 
 class Links:
-    """Rates on one network, for axes of any size that are laid in one order.
+    """Rates on one network, for axes of any size that are mapped to it in one order.
 
     The wires of an axis depend only on its size and on how many chips are inside it. So
-    meshes that lay the same axes on the same wires share a rate.
+    meshes that map the same axes to the same wires share a rate.
 
     Args:
         network: the network of the chips.
         order: names of axes, outermost first.
         job: the job, whose experts decide how many copies of a token are sent.
         blocks: whether tensor parallelism, if it is the innermost axis, takes a block
-            of neighbours on a torus that has more wires than a row.
+            of neighbours on a torus if the block has more wires than a row.
     """
 
     def __init__(self, network: Network, order: Names, job: Job, blocks: bool = False):
@@ -46,17 +46,17 @@ class Links:
 
     def block(self, sizes: Sizes) -> tuple[str, tuple[int, ...]]:
         """The innermost axis, and the sides of its block. There are no sides if a row
-        has as many wires, or if this is not the axis of tensor parallelism."""
+        has as many wires, or if the axis is not that of tensor parallelism."""
         inmost = next((a for a in reversed(self.order) if sizes[a] > 1), "")
         if not self.blocks or inmost != "tensor":
             return inmost, ()
         return inmost, best_block(self.network, sizes["tensor"])
 
     def obstacle(self, sizes: Sizes) -> str:
-        """Why the axes cannot be laid on the network; "" if they can.
+        """Why the axes cannot be mapped to the network; "" if they can.
 
-        In rows, this depends for each axis only on its size and on the product of the
-        sizes of the axes inside it.
+        For axes in rows, the answer depends only on the size of each axis and on the
+        product of the sizes of the axes inside it.
         """
         if self.block(sizes)[1]:
             try:
@@ -88,7 +88,7 @@ class Links:
         share a ring without being neighbours on it.
 
         Args:
-            wire: operation, axes, and the kind of a hop or an exchange.
+            wire: the operation, its axes, and the kind of hop or exchange.
             sizes: the sizes of all axes.
             inside: the number of chips inside each axis.
         """
@@ -107,7 +107,7 @@ class Links:
 def best_block(network: Network, ways: int) -> tuple[int, ...]:
     """The sides of the block of `ways` neighbours with the most wires on a torus.
 
-    There are none if no block has more than a row.
+    There are no sides if no block has more wires than a row.
 
     >>> from shardmath.hardware.chips import TPU_V5P
     >>> cube = Torus(TPU_V5P, (8, 8, 8))
@@ -128,7 +128,7 @@ def best_block(network: Network, ways: int) -> tuple[int, ...]:
 
 
 def blocks(shape: tuple[int, ...], ways: int) -> Iterator[tuple[int, ...]]:
-    """The sides of all blocks of `ways` places that tile a grid.
+    """The sides of every block of `ways` places that can tile a grid.
 
     >>> list(blocks((4, 8), 8))
     [(1, 8), (2, 4), (4, 2)]

@@ -34,7 +34,7 @@ SHARDS = {  # how weights are kept, sharded or as copies: the axes that a mesh m
 def strategy(
     shards: str, axes: Names, keys: str = "ring", folded: Names = ()
 ) -> Strategy:
-    """The strategy over mesh axes that are named after their kind of parallelism.
+    """The strategy for mesh axes, each named after its kind of parallelism.
 
     Args:
         shards: "fsdp" if chips with different tokens shard the weights, or "zero" if
@@ -61,7 +61,7 @@ def strategy(
 
 
 def merged(sizes: Mapping[str, int]) -> dict[str, int]:
-    """The sizes of `ORDER`, where "tensor" includes the copies of KV heads.
+    """The sizes of the axes in `ORDER`; "tensor" includes the copies of KV heads.
 
     >>> merged({"fsdp": 4, "tensor": 8, "copies": 2})
     {'fsdp': 4, 'tensor': 16}
@@ -74,7 +74,7 @@ def merged(sizes: Mapping[str, int]) -> dict[str, int]:
 
 
 def with_copies(sizes: Mapping[str, int], kv_heads: int) -> dict[str, int]:
-    """The sizes of `LAID`, where tensor parallelism beyond the KV heads is "copies".
+    """The sizes of the axes in `LAID`; "copies" is how many chips share a KV head.
 
     >>> with_copies({"tensor": 16}, 8), with_copies({"tensor": 4}, 8)
     ({'tensor': 8, 'copies': 2}, {'tensor': 4, 'copies': 1})
@@ -94,7 +94,7 @@ def pattern(
 ) -> Derivation:
     """The derivation that all meshes with the same kinds of axes have in common.
 
-    It derives the whole batch in one pass.
+    The whole batch is derived as one pass.
 
     Args:
         job: the model, its batch and its numerics.
@@ -117,12 +117,14 @@ def pattern(
 def batch_shares(
     derivation: Derivation, microbatches: int, ways: int
 ) -> dict[str, float]:
-    """The share of one microbatch in an amount, by "", "B" and "slots".
+    """The share of one microbatch in an amount, by what the amount grows with.
+
+    The keys are "B" for the batch, "slots" for the experts' slots, and "" for neither.
 
     Args:
         derivation: the derivation of the whole batch.
         microbatches: the number of parts of the batch.
-        ways: the number of parts in which a microbatch's tokens go to their experts.
+        ways: the number of parts in which a microbatch's tokens are sent to experts.
     """
     share = {"": 1.0, "B": 1 / microbatches}
     if derivation.slots:

@@ -87,7 +87,7 @@ class Trial:
 
     @property
     def shards(self) -> str:
-        """How the weights are kept, a key of `patterns.SHARDS`."""
+        """How the weights are kept, as a key of `patterns.SHARDS`."""
         return self.candidate.shards
 
     @property
@@ -105,7 +105,7 @@ class Trial:
 
     @cached_property
     def prediction(self) -> Prediction:
-        """How long a step is likely to take, with its bound and its band."""
+        """The predicted time of a step, with its bound and its band."""
         return self.step.predicted(self.search.space.software)
 
     @property
@@ -153,8 +153,8 @@ class Plan:
         network: the network of the chips.
         ranking: the best meshes, the recommended one first; empty if none fits.
         fastest: the mesh with the shortest predicted time; None if none fits.
-        search: the search that found them.
-        nearest: changes with which a mesh would fit, if none does.
+        search: the search that found these meshes.
+        nearest: if no mesh fits, changes that would make one fit.
     """
 
     job: Job
@@ -169,7 +169,7 @@ class Plan:
         """The recommended mesh.
 
         Raises:
-            ValueError: no mesh fits. The message says what would.
+            ValueError: no mesh fits. The message names changes that would make one fit.
         """
         if not self.ranking:
             raise ValueError(self.verdict)
@@ -181,25 +181,25 @@ class Plan:
 
     @property
     def flops(self) -> float:
-        """FLOPs that a step needs on all chips, with nothing computed twice."""
+        """FLOPs that a step needs on all chips, if nothing is computed twice."""
         once = flops(self.job.model, self.job.seq, self.job.attention)
         return once.training * self.tokens
 
     def mfu(self, trial: Trial) -> float:
-        """Needed FLOPs divided by the peak FLOPs of the predicted time."""
+        """Needed FLOPs ÷ the FLOPs of all chips at peak during the predicted time."""
         return self.flops / (self.network.chips * self.search.peak * trial.seconds)
 
     def step(self, trial: Trial | None = None) -> Step:
-        """The step of a mesh; the recommended one if none is given."""
+        """The step of a mesh; of the recommended mesh if none is given."""
         return (trial or self.best).step
 
     def why(self, trial: Trial) -> str:
-        """The largest parts of a step on this mesh, and how its time compares."""
+        """The largest parts of a step, and its time ÷ that of the recommended mesh."""
         return _why(trial, self.best)
 
     @property
     def reason(self) -> str:
-        """Why the recommended mesh is recommended, in a sentence."""
+        """Why the recommended mesh is recommended, in words."""
         best, fastest = self.best, self.fastest
         if best.candidate is fastest.candidate:
             return "It is also the fastest by prediction."
@@ -257,7 +257,7 @@ class Plan:
         """The best meshes side by side.
 
         Raises:
-            ValueError: no mesh fits. The message says what would.
+            ValueError: no mesh fits. The message names changes that would make one fit.
         """
         columns = {
             "bound": ("lower", "s"),
@@ -293,11 +293,11 @@ class Plan:
 
     @cached_property
     def fewer(self) -> "Plan | None":
-        """The plan for fewer chips, the largest power of two, if it is faster.
+        """The plan for the largest power of two below the number of chips, if faster.
 
         If the number of chips has odd factors, it may divide batch, heads and layers so
-        badly that it is faster to leave some chips idle. It is None if that is not so,
-        if the number is a power of two, or if sizes are fixed.
+        badly that it is faster to leave some chips idle. The result is None if this is
+        not so, if the number of chips is a power of two, or if sizes are fixed.
         """
         now = self.search
         below = 2 ** (self.network.chips.bit_length() - 1)
@@ -331,7 +331,7 @@ class Plan:
 
     @property
     def verdict(self) -> str:
-        """The recommended mesh in words, or that none fits and what would."""
+        """The recommended mesh in words; or that none fits, and what would help."""
         if not self.ranking:
             said = [_too_large(self.search), *self.nearest]
         else:
@@ -349,7 +349,7 @@ class Plan:
 
     @property
     def counted(self) -> str:
-        """How many meshes were tried, how many are possible, and how many fit."""
+        """How many meshes were tried, how many were admitted, and how many fit."""
         some = self.search.counts
         near = "" if self.search.space.every else " and are not far from the fastest"
         return (
@@ -359,7 +359,7 @@ class Plan:
 
     @property
     def limits(self) -> tuple[str, ...]:
-        """The most common reasons why meshes are not admitted, commonest first."""
+        """The five commonest reasons why meshes are not admitted, in order."""
         return tuple(why for why, _ in self.search.obstacles.most_common(5))
 
     @property
@@ -402,19 +402,20 @@ def plan(
 ) -> Plan:
     """The best ways to train a model on a network, ranked by predicted time.
 
-    The search tries every factorisation of the chips that the model admits, over data,
-    pipeline, ZeRO-1 or FSDP, expert, context and tensor parallelism. The axes are laid
-    on the network in this order, outermost first. On each mesh it tries sizes of the
-    microbatch, chunks of the pipeline, choices for keys, and the least recomputation
-    that fits. Chips of context or tensor parallelism may also split the experts, and on
-    a torus, tensor parallelism may take a block of neighbours.
+    The search tries every factorisation of the chips over data, pipeline, ZeRO-1 or
+    FSDP, expert, context and tensor parallelism that the model admits. The axes are
+    mapped to the network in this order, outermost first. On each mesh the search tries
+    sizes of the microbatch, numbers of chunks and choices for keys, with the least
+    recomputation that fits. Chips of context or tensor parallelism may also split the
+    experts, and on a torus, tensor parallelism may take a block of neighbours.
 
-    Two kinds of meshes are proposed only if nothing else fits: tensor parallelism with
-    copies of KV heads, and context parallelism with under 4,096 tokens of a sequence
-    per chip, which no published run has. A mesh ties with the fastest one if the
-    fastest time is in the band of its prediction. Of the ties we recommend the mesh
-    with the fewest axes, and of those that are about equally fast, the one that leaves
-    the least time exposed.
+    Some kinds of meshes are proposed only if nothing else fits, because no published
+    run has them: pipelines on TPUs, tensor parallelism with copies of KV heads if a
+    model has several, and context parallelism with under 4,096 tokens of a sequence per
+    chip. A mesh ties with the fastest one if the shortest predicted time is in the band
+    of the mesh's own prediction. Among the ties we recommend the mesh with the fewest
+    axes. If several with equally few axes are about equally fast, we recommend the one
+    that leaves the least time exposed.
 
     Args:
         model: a model, or a name for `transformer.model`.
@@ -422,7 +423,7 @@ def plan(
         tokens: tokens of a step, on all chips, in whole sequences; "4M" is 4 · 2^20.
         seq: tokens of a sequence.
         attention, precision: as for `training.step`.
-        remat: what is computed again; only as much as memory requires if not given.
+        remat: what is computed again; if not given, only as much as memory requires.
         schedule: the schedule of a pipeline; see `pipeline_schedules.schedule`. "1f1b"
             may be interleaved.
         chunks: chunks of layers per stage; any number up to 8 if not given.
@@ -430,15 +431,15 @@ def plan(
         formats: as for `training.step`; `usual_formats` if not given.
         keys: what context parallelism does with keys: "ring", "gather" or "ulysses";
             any of these if not given.
-        hbm: bytes of memory per chip that may be used; nine tenths of the chip's if not
-            given.
-        fixed: sizes of axes that are given, such as ``{"tensor": 8}``.
+        hbm: bytes of memory per chip that may be used; nine tenths of the chip's memory
+            if not given.
+        fixed: sizes of axes that the search must use, such as ``{"tensor": 8}``.
         sequences: sequences of a microbatch on one data-parallel rank; if not given,
             every divisor of the rank's sequences up to 16, or up to 64 on a TPU.
         overlap: exchanges that the framework overlaps; see `training.Software`.
         top: how many of the best meshes to keep.
-        every: also look closely at meshes that are far from the fastest, which takes up
-            to twice as long.
+        every: whether to look closely also at meshes that are far slower than the
+            fastest. The search then takes up to twice as long.
         known: candidates from an earlier search for the same job, best first, which
             replace the search.
 
@@ -446,9 +447,10 @@ def plan(
         A `Plan`, whose `step` gives the derivation of each of its meshes.
 
     Assumes:
-        As `training.step`. With FSDP, chips that share a sequence or have different
-        experts also shard the other weights. With ZeRO-1 each has a copy of these, and
-        they shard only the optimizer state. See `Plan.left_out`.
+        All that `training.step` assumes. With FSDP, chips that share a sequence or have
+        different experts also shard the other weights. With ZeRO-1 each of these chips
+        has a copy of the other weights, and they shard only the optimizer state. See
+        `Plan.left_out`.
 
     Raises:
         ValueError: an unknown model or machine, a machine of several kinds of chips,
@@ -511,7 +513,7 @@ def plan(
 
 
 def nearest(search: Search) -> tuple[str, ...]:
-    """Changes with which a mesh would fit, if none does: no headroom, more
+    """Changes that would make a mesh fit if none does: no headroom, more
     recomputation, a smaller batch, or more chips."""
     job, found = search.job, []
     whole = search.network.chip.memory_bytes

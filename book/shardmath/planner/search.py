@@ -1,15 +1,16 @@
-"""Every way to train a model on a network that fits in memory, ranked by prediction.
+"""Every way to train a model within the memory of a network, ranked by prediction.
 
 On each mesh that the model admits, the search tries sizes of a microbatch and chunks of
-a pipeline, and for each of them recomputes only as much as memory requires. A candidate
-ties with the fastest one if the fastest time is in the band of its own prediction. Of
-the ties the search recommends the one with the fewest axes, because each axis is one
-more thing to get right. Of those that are about equally fast, it takes the one that
-leaves the least time exposed.
+a pipeline, each with only as much recomputation as memory requires. A candidate ties
+with the fastest one if the shortest time is in the band of the candidate's own
+prediction. Among the ties the search recommends the one with the fewest axes, because
+each axis is one more thing to get right. If several with equally few axes are about
+equally fast, it recommends the one that leaves the least time exposed.
 
-We cannot tell how accurate a prediction is if no published run resembles it. So kinds
-of parallelism that no published run on such chips uses are proposed only if nothing
-else fits, and so are pieces of a sequence that are shorter than in any published run.
+We cannot tell how accurate the prediction for a mesh is if no published run resembles
+this mesh. So the search proposes two things only if nothing else fits: kinds of
+parallelism that no published run on chips of the same vendor uses, and pieces of a
+sequence that are shorter than in any published run.
 """
 
 from collections import Counter
@@ -71,8 +72,9 @@ def recomputes(model: Model) -> tuple[RematShare, ...]:
 
     With latent attention, the next choice after norms and activations is to expand the
     queries, keys and values of all heads a second time, because they are many times as
-    large as the latents and cheap to compute. After these come the results of the
-    experts. Only the gradient of a gate reads them one by one; all else takes the sum.
+    large as the latents and cheap to compute. The choice after this one also computes
+    the results of the experts again. Only the gradient of a gate reads these results
+    one by one; everything else reads their sum.
 
     Source:
         DeepSeek-V3 (arXiv:2412.19437), section 3.2.3; Megatron's modules layernorm,
@@ -154,7 +156,7 @@ class Search:
         job: the model, its batch and its numerics; `space` sets recomputation and
             chunks.
         network: the network of the chips.
-        fixed: sizes of axes that are given, such as ``{"tensor": 8}``.
+        fixed: sizes of axes that the search must use, such as ``{"tensor": 8}``.
         capacity: bytes of HBM per chip that may be used.
         space: what else may be chosen.
     """
@@ -206,8 +208,11 @@ class Search:
         return many * mesh.taken(stage, many, NOTHING_AGAIN).passes / self.network.chips
 
     def meshes(self) -> Iterator[tuple[Sharing, dict[str, int]]]:
-        """Every factorisation of the chips over the axes, each once, and once more with
-        the experts also split over the chips of tensor or context parallelism."""
+        """Every factorisation of the chips over the axes, for each way to keep weights.
+
+        If chips of tensor or context parallelism can also split the experts, a mesh
+        that does so follows as well.
+        """
         experts, kv_heads = self.job.model.experts, self.job.model.kv_heads
         most = min(MOST_WITH_COPIES, int(self.network.chip.domain))
         seen = set()
@@ -250,8 +255,8 @@ class Search:
     def best(self, top: int) -> tuple[list[Candidate], Candidate | None]:
         """The best candidates, at most one per mesh, and the fastest of all.
 
-        The recommended one comes first, followed by the other ties with the fastest in
-        the order of `_preferred`, and then by the others in order of predicted time.
+        The recommended one comes first. Then come the others that tie with the fastest,
+        in the order of `_preferred`, and then all others in order of predicted time.
         """
         by_mesh: dict[tuple, Candidate] = {}
         for one in self.fitting():
@@ -310,8 +315,9 @@ class Search:
         return ""
 
     def admitted(self) -> list[tuple[Sharing, dict[str, int]]]:
-        """Meshes that the model and the network admit: those like published runs first,
-        then those without context parallelism, then those with few axes."""
+        """Meshes that the model and the network admit, sorted by three keys: those like
+        published runs come first, then those without context parallelism, and then
+        those with few axes."""
         found = []
         for layout, sizes in self.meshes():
             self.counts["tried"] += 1
@@ -330,18 +336,19 @@ class Search:
         )  # fmt: skip
 
     def is_untried(self, sizes: Sizes) -> bool:
-        """Whether no published run on such chips uses all kinds of axes of a mesh, or
-        none splits sequences into such short pieces."""
+        """Whether a mesh has a kind of axis that no published run on such chips uses,
+        or splits sequences into shorter pieces than any published run."""
         split = sizes["context"] > 1 and "context" not in self.fixed
         short = split and self.job.seq < PUBLISHED * sizes["context"]
         return short or any(sizes[axis] > 1 for axis in self.untried)
 
     def fitting(self) -> Iterator[Candidate]:
-        """Candidates that fit in memory, without those that are far from the fastest,
-        unless `space.every` includes them.
+        """Candidates that fit in memory. Those that are far slower than the fastest are
+        left out, unless `space.every` includes them.
 
-        Meshes with few axes come first. Since one of them is usually close to the
-        fastest, we can then leave most others out without a closer look.
+        Meshes like published runs with few axes come first. Since one of them is
+        usually close to the fastest, we can leave most others out without a closer
+        look.
         """
         fits: set[tuple] = set()
         known = False  # whether a mesh fits that is like published runs
@@ -531,11 +538,11 @@ def _preferred(tied: list[Candidate], seqs: int) -> list[Candidate]:
 
 
 def simplicity(sizes: Sizes, seqs: int) -> int:
-    """How many axes a mesh has to get right.
+    """The number of axes of a mesh that someone has to get right.
 
-    All axes of data parallelism count as one. Context parallelism counts as three if
-    the batch has enough sequences to do without it, one for each rank and stage. Then
-    it only replaces data parallelism, which is simpler.
+    All axes of data parallelism together count as one. Context parallelism counts as
+    three axes if it is not needed, that is, if the batch has at least one sequence for
+    each rank and stage. It then only replaces data parallelism, which is simpler.
 
     Args:
         sizes: the sizes of the mesh axes.

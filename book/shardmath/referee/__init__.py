@@ -1,1 +1,1 @@
-"""Compiled programs as referees: compares XLA's collectives with predicted ones."""
+"""Compiled programs as referees: XLA's collectives, compared with predicted ones."""

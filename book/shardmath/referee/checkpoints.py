@@ -1,7 +1,8 @@
 """Checks that a checkpoint holds the arrays that a run is about to restore.
 
-Orbax refuses an array of another shape but does not say which one. It converts an array
-of another format silently, so the restored bits differ from the stored ones.
+Orbax refuses a checkpoint if an array has another shape, but does not name the array.
+It converts an array of another format silently, so the restored bits differ from the
+stored ones.
 """
 
 from ..base.extras import missing
@@ -18,11 +19,13 @@ def same_arrays(stored: object, wanted: object) -> None:
     Args:
         stored: a tree whose leaves have a shape and a dtype, such as the metadata of a
             checkpoint.
-        wanted: the same tree for the run, of arrays or `jax.ShapeDtypeStruct`.
+        wanted: the same tree for the run, with arrays or `jax.ShapeDtypeStruct` as
+            leaves.
 
     Raises:
-        ValueError: arrays are missing, superfluous, or of another shape or format. The
-            message gives each array's type on both sides. Or a leaf has no shape.
+        ValueError: a leaf has no shape, or arrays are missing, superfluous, or of
+            another shape or format. The message gives each such array's type on both
+            sides.
 
     >>> here = {"W": {"in": jax.ShapeDtypeStruct((16, 64), "float32")}}
     >>> same_arrays(here, here)

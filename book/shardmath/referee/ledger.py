@@ -46,22 +46,22 @@ class LedgerRow:
 
     @property
     def ratio(self) -> float:
-        """Compiled over predicted bytes; `inf` if only the latter are zero."""
+        """Compiled over predicted bytes; `inf` if only the predicted ones are zero."""
         return _ratio(self.compiled_sent, self.predicted_sent)
 
     @property
     def exact(self) -> bool:
-        """Whether arrays of the same sizes are sent equally often, not only in sum."""
+        """Whether arrays of each size are sent exactly as often as predicted."""
         return self.predicted == self.compiled
 
     @property
     def same_bytes(self) -> bool:
-        """Whether one device sends the same number of bytes, in any pieces."""
+        """Whether one device sends the predicted bytes, in arrays of any size."""
         return _equal(self.compiled_sent, self.predicted_sent)
 
     @property
     def same_runs(self) -> bool:
-        """Whether collectives run equally often, whatever their sizes.
+        """Whether collectives run as often as predicted, whatever their sizes.
 
         If the bytes agree but there are fewer runs, the compiler has merged arrays.
         """
@@ -76,7 +76,7 @@ class LedgerRow:
 
 @dataclass(frozen=True)
 class Sum:
-    """The sum of a ledger's rows: those over the same axes, or all of them."""
+    """The sum of some rows of a ledger: those over the same axes, or all of them."""
 
     rows: tuple[LedgerRow, ...]
 
@@ -100,13 +100,13 @@ class Sum:
 
     @property
     def ratio(self) -> float:
-        """Compiled over predicted bytes; `inf` if only the latter are zero."""
+        """Compiled over predicted bytes; `inf` if only the predicted ones are zero."""
         return _ratio(self.compiled_sent, self.predicted_sent)
 
 
 @dataclass(frozen=True)
 class Ledger:
-    """Predicted and compiled bytes, one row per operation and axes. Prints a table."""
+    """Predicted and compiled bytes, a row per operation and axes. Prints as a table."""
 
     rows: tuple[LedgerRow, ...]
 
@@ -114,8 +114,8 @@ class Ledger:
     def ratio(self) -> float:
         """Compiled over predicted bytes that one device sends, for all rows together.
 
-        It is 1.0 if both are zero, and `inf` if only the predicted bytes are. Because
-        errors in different rows can cancel, check `exact` too.
+        It is 1.0 if both are zero, and `inf` if only the predicted bytes are zero.
+        Because errors in different rows can cancel, check `exact` too.
         """
         return Sum(self.rows).ratio
 
@@ -126,7 +126,7 @@ class Ledger:
 
     @property
     def same_bytes(self) -> bool:
-        """Whether every row has the predicted number of bytes, in any pieces."""
+        """Whether every row has as many bytes as predicted, in arrays of any size."""
         return all(row.same_bytes for row in self.rows)
 
     @property
@@ -137,8 +137,9 @@ class Ledger:
     def by_axes(self) -> "ByAxes":
         """The sums of the rows over the same axes, for all operations together.
 
-        If a compiler implements a gather by permutes, one row has no compiled bytes and
-        another no predicted bytes. The sums over the axes can still be compared.
+        If a compiler implements a gather by permutes, one row has no compiled bytes,
+        and another row has no predicted bytes. The sums over the axes can still be
+        compared.
         """
         groups: dict[frozenset[str], list[LedgerRow]] = {}
         for row in self.rows:
@@ -147,20 +148,21 @@ class Ledger:
 
     @property
     def predicted_sent(self) -> float:
-        """Bytes that one device sends in all, as predicted."""
+        """Bytes that one device sends in total, as predicted."""
         return Sum(self.rows).predicted_sent
 
     @property
     def compiled_sent(self) -> float:
-        """Bytes that one device sends in all, as compiled."""
+        """Bytes that one device sends in total, as compiled."""
         return Sum(self.rows).compiled_sent
 
     @property
     def table(self) -> Table:
         """One row per operation and axes, and their sum, in bytes sent by one device.
 
-        In the last column, "yes" means that everything agrees, and "bytes" that only
-        the bytes agree but not their pieces. If one side is zero, no ratio is shown.
+        In the last column, "yes" means that everything agrees, and "bytes" means that
+        the bytes agree but the sizes of arrays do not. If one side is zero, no ratio is
+        shown.
         """
         typed = any(row.dtypes for row in self.rows)
         lines = [(*_named(row), *_cells([row], row, typed)) for row in self.rows]
@@ -215,9 +217,9 @@ def compare(
 ) -> Ledger:
     """Compare predicted collectives with compiled ones, array by array.
 
-    Two records are equal if their operation, axes (in any order), devices and bytes are
-    equal, and then their `times` are added. `when` does not matter. Groups of one
-    device send nothing and are left out.
+    Two records are of the same arrays if their operation, axes (in any order), devices
+    and bytes are equal; then their `times` are added. `when` does not matter. Groups of
+    one device send nothing and are left out.
 
     Args:
         predicted: collectives derived from `sharding` or by hand.
@@ -225,7 +227,7 @@ def compare(
             gives dtypes.
 
     Raises:
-        ValueError: an argument is not a list, or holds something else than collectives.
+        ValueError: an argument is not a list, or holds anything other than collectives.
 
     >>> gather = Collective("all_gather", ("X",), 1e6, group=4, times=2)
     >>> twice = [Collective("all_gather", ("X",), 1e6, group=4)] * 2

@@ -52,7 +52,7 @@ class ProcessOutcome:
         process: its number, from 0. Process 0 is the coordinator.
         values: everything that it yielded, even if it died afterwards.
         code: its exit code, or minus the signal's number if a signal ended it; None if
-            it had not ended when `run` did.
+            it had not ended when `run` ended.
         ended: seconds from its launch until it ended or was stopped.
         lines: what it wrote to stdout and stderr, without stack frames of C++.
     """
@@ -103,8 +103,8 @@ def run(
         devices: virtual CPU devices of each process.
         heartbeat: seconds without a heartbeat after which a process counts as dead.
         timeout: seconds after which processes that have not ended are killed.
-        check: whether to raise an error if a process fails. If False, only its outcome
-            says so.
+        check: whether to raise an error if a process fails. If False, you see a failure
+            only in the outcome of the process.
 
     Returns:
         An outcome for each process, in order.
@@ -307,7 +307,8 @@ def child() -> None:
     """The main function of a process that `run` starts.
 
     An error ends the process at once, without the barrier at which JAX waits for the
-    other processes. They wait for this process elsewhere, so that would be a deadlock.
+    other processes. But they wait for this process elsewhere, so the barrier would be a
+    deadlock.
     """
     with open(0, "rb", buffering=0, closefd=False) as pipe:
         size = int.from_bytes(_exactly(pipe, 8), "big")

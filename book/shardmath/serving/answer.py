@@ -5,9 +5,9 @@ sequences that Little's law gives for this rate:
 
     TPOT ≥ bound of a step with B sequences,  B = rate · (output − 1) · TPOT
 
-The bound of the time to first token is that of the prompt alone. The prediction is a
-simulation of requests that come at random times, in which each step takes its predicted
-time.
+The bound of the time to first token is that of a step with only the prompt. The
+prediction is a simulation in which requests come at random times, and each step takes
+its predicted time.
 """
 
 from collections.abc import Mapping
@@ -33,7 +33,7 @@ TARGET = LatencyTarget(ttft=2.0, tpot=0.05)
 
 @dataclass(frozen=True)
 class LayoutAnswer:
-    """One layout of a machine under a rate of requests.
+    """One layout of a machine at a given rate of requests.
 
     Args:
         deployment: the copies of a server.
@@ -95,7 +95,7 @@ class LayoutAnswer:
 
     @cached_property
     def capacity(self) -> float:
-        """The largest predicted rate that the machine completes, in requests/s.
+        """The largest rate that the machine is predicted to complete, in requests/s.
 
         Each copy has as many clients as slots, so there is always a request to admit.
         """
@@ -145,7 +145,7 @@ class LayoutAnswer:
         return self.server.prefill(self.input).bound
 
     def bound(self, metric: str) -> float:
-        """`ttft_bound` or `tpot_bound`, by "ttft" or "tpot"."""
+        """`ttft_bound` for "ttft", and `tpot_bound` for "tpot"."""
         return {"ttft": self.ttft_bound, "tpot": self.tpot_bound}[metric]
 
     def predicted(self, metric: str) -> float:
@@ -153,11 +153,11 @@ class LayoutAnswer:
         return getattr(self.result, metric)(50)
 
     def low(self, metric: str) -> float | None:
-        """Seconds that 9 of 10 published servers exceed, but at least the bound."""
+        """Seconds that 9 of 10 servers like this exceed; at least the bound."""
         return self._banded(metric, 0)
 
     def high(self, metric: str) -> float | None:
-        """Seconds that 9 of 10 published servers do not exceed."""
+        """Seconds that 9 of 10 servers like this stay within; at least the bound."""
         return self._banded(metric, 1)
 
     def _banded(self, metric: str, end: int) -> float | None:
@@ -197,7 +197,7 @@ class LayoutAnswer:
     @property
     def joules(self) -> float | None:
         """Joules per million output tokens at this rate, if all chips draw their rated
-        power; None if no source states it."""
+        power; None if no source states this power."""
         chip = self.server.chip
         if "power" not in chip.facts:
             return None

@@ -37,7 +37,7 @@ class Deployment:
         """An engine with vLLM's default settings and as many pages as fit.
 
         Args:
-            input, output: tokens of a request, whose pages are counted.
+            input, output: tokens of a prompt and of an answer.
 
         Raises:
             ValueError: the weights do not fit, or no request fits next to them.
@@ -64,7 +64,7 @@ class Deployment:
 
     @property
     def words(self) -> str:
-        """Its layout, such as "2 copies of tensor 4"."""
+        """Copies and layout in words, such as "2 copies of tensor 4"."""
         one = str(self.server.layout)
         return f"{self.copies} copies of {one}" if self.copies > 1 else one
 
@@ -101,7 +101,7 @@ def deployed(
 
 
 def layouts(model: Model, on: Network) -> Iterable[Layout]:
-    """The layouts to try, with powers of two that divide the machine.
+    """The layouts to try; their sizes are powers of two that divide the machine.
 
     Tensor parallelism stays within a node and splits query heads evenly. Experts are
     spread over all chips of a copy, which may form several groups for attention.

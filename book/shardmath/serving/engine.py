@@ -15,7 +15,7 @@ class Speculation:
     Args:
         draft: the number γ of tokens that are guessed in a round.
         acceptance: the probability α that a guess is right if all earlier guesses of
-            its round are. Guesses are independent.
+            its round are right. Guesses are independent.
         cost: seconds of one guess as a share of a decode step of the model.
 
     Raises:
@@ -68,15 +68,15 @@ class Engine:
     """The settings of an engine.
 
     Args:
-        slots: the most sequences that may be in prefill or decode at once.
+        slots: how many sequences at most may be in prefill or decode at once.
         pages: pages of memory for KV caches; None if there are always enough.
         page: tokens whose keys and values a page holds.
-        budget: the most tokens of a step. Sequences in decode come first, and chunks of
-            prompts fill the rest.
-        chunked: whether prompts are cut into chunks and share steps with decode.
-            Otherwise prefill comes first. While prompts wait and have room, a step
-            holds only whole prompts, as many as the budget allows but at least one.
-        reserve: whether admission reserves the pages of the whole answer. Otherwise a
+        budget: the largest number of tokens in a step. Sequences in decode come first,
+            and chunks of prompts fill the rest.
+        chunked: whether prompts are cut into chunks and share steps with decode. If
+            not, prefill comes first: while prompts wait and have room, a step holds
+            only whole prompts, as many as the budget allows but at least one.
+        reserve: whether admission reserves the pages of the whole answer. If not, a
             sequence takes a page when it needs one. If none is free, the sequence that
             was admitted last is preempted: it loses its pages, goes back to the front
             of the queue, and its prompt and answer so far are computed again.
@@ -86,9 +86,9 @@ class Engine:
             It delays no other request.
 
     Raises:
-        ValueError: a number that is not whole and above zero, a negative delay, a word
-            in place of True or False or of a `Speculation`, or a budget that leaves no
-            token for prompts when all slots decode.
+        ValueError: a number that is not whole and above zero, a negative delay, a flag
+            that is not True or False, a `speculation` of another type, or a budget that
+            leaves no token for prompts when all slots decode.
     """
 
     slots: int

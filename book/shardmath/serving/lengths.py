@@ -1,8 +1,8 @@
 """Distributions of the lengths of prompts and answers, in whole tokens.
 
 A distribution gives the length at each quantile, so one random number gives one length,
-and the same numbers can be used again at another load. All raise a ValueError if one of
-their numbers is outside its range.
+and the same random numbers can be used again at another load. Every distribution raises
+a ValueError if one of its parameters is out of range.
 """
 
 from collections.abc import Sequence
@@ -44,7 +44,7 @@ class Fixed:
 class Uniform:
     """Whole lengths from `low` · `tokens` to `tokens`, all equally likely.
 
-    Benchmarks such as InferenceX state `tokens` and draw from 0.8 · `tokens` on.
+    Benchmarks such as InferenceX state `tokens` and draw from 0.8 · `tokens` up.
 
     >>> lengths = Uniform(1000)
     >>> lengths.at(0), lengths.at(0.5), lengths.at(0.9999)
@@ -69,7 +69,7 @@ class Uniform:
 
 @dataclass(frozen=True)
 class Lognormal:
-    """Lengths with a normal logarithm, which roughly describe real conversations.
+    """Lengths whose logarithm is normally distributed, roughly as in conversations.
 
     Args:
         mean: the mean length, before lengths are rounded to whole tokens and limited.
@@ -97,7 +97,7 @@ class Lognormal:
 
 @dataclass(frozen=True)
 class Sampled:
-    """Observed lengths, each with the probability of its frequency.
+    """Observed lengths, each drawn with its observed frequency.
 
     >>> Sampled((10, 30, 20, 20)).at(0.6)
     20

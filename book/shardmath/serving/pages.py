@@ -6,7 +6,7 @@ from math import inf
 
 @dataclass
 class KeptPrefix:
-    """A kept prefix: its pages, how many sequences read them, and the last time."""
+    """A kept prefix: its pages, how many sequences read it, and its last use."""
 
     pages: int
     readers: int
@@ -14,10 +14,10 @@ class KeptPrefix:
 
 
 class PagePool:
-    """The pages that are free, that sequences hold, and that only keep a prefix.
+    """All pages: free ones, those that sequences hold, and those that keep a prefix.
 
-    A prefix that no sequence reads stays until its pages are needed. The one that was
-    least recently read is dropped first.
+    A prefix that no sequence reads stays until its pages are needed. The prefix that
+    was least recently read is dropped first.
 
     Args:
         pages: the number of pages; None for no limit.
@@ -66,7 +66,7 @@ class PagePool:
         return kept.pages
 
     def keep(self, name: str, pages: int, now: float) -> bool:
-        """Keep pages of a sequence as a prefix, unless it is kept already."""
+        """Keep pages of a sequence as a prefix, unless the prefix is kept already."""
         if name in self.prefixes or not pages:
             return False
         self.prefixes[name] = KeptPrefix(pages, 1, now)

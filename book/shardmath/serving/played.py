@@ -3,7 +3,7 @@
 A step of the engine begins with the sequences in decode. Those that need a page take
 one, and if none is free, the sequence that was admitted last is preempted. Chunks of
 prompts fill the rest of the budget: first those of admitted requests, then those of the
-queue, in order, as long as slots and pages are free. The step ends for all of them at
+queue, in order, as long as slots and pages are free. The step ends for all sequences at
 the same time, and a sequence whose prompt is then complete gets its next token.
 
 While no prompt waits for a step and nothing else changes, steps differ only in their
@@ -90,11 +90,11 @@ class Sequence:
 
 
 class PlayedServer:
-    """A simulated server, to which you submit requests and which runs until some time.
+    """A simulated server. You submit requests, and it runs until a given time.
 
     Args:
         seconds: a function that gives the seconds of an engine step for any batch.
-        engine: its settings.
+        engine: the settings of the server.
         seed: seed of the rounds of speculation.
         skip: whether equal steps are simulated at once. The result is the same.
     """
@@ -126,7 +126,7 @@ class PlayedServer:
         """Add a request to the end of the queue.
 
         Raises:
-            ValueError: it needs more pages than the server has.
+            ValueError: the request needs more pages than the server has.
         """
         engine, request = self.engine, sequence.request
         pages = engine.paged(request.cached)
@@ -146,14 +146,14 @@ class PlayedServer:
 
     @property
     def load(self) -> int:
-        """Tokens that are still to be computed, by which a router chooses a server."""
+        """Tokens still to be computed; a router chooses a server by this number."""
         return sum(
             one.goal - one.done + one.request.output - one.produced
             for one in (*self.queue, *self.admitted.values())
         )
 
     def run(self, until: float = inf) -> list[Sequence]:
-        """Simulate steps that start before `until`, up to one that completes an answer.
+        """Simulate steps that start before `until`, until one completes an answer.
 
         Returns:
             The sequences that are complete at `clock`; none if `until` is reached or no

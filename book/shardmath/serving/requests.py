@@ -25,7 +25,7 @@ class Request:
         arrival: the time of arrival in seconds; not used in a closed loop.
         input: tokens of its prompt.
         output: tokens of its answer, including the first one.
-        prefix: a name for the tokens with which it begins; "" for none.
+        prefix: a name for the tokens with which the prompt begins; "" for none.
         shared: the number of these tokens. All requests with the same `prefix` begin
             with the same tokens.
 
@@ -56,7 +56,7 @@ class Request:
 
     @property
     def cached(self) -> int:
-        """Tokens in the cache at its end, without the last one, which no step reads."""
+        """Tokens in the cache at the end: all but the last one, which no step reads."""
         return self.input + self.output - 1
 
 
@@ -69,7 +69,7 @@ class Demand:
         clients: the number of clients of a closed loop. Each sends its next request
             when the answer to its last one is complete, and the arrivals of the
             requests are not used. None for an open loop, where each request comes at
-            its arrival.
+            its arrival time.
         think: seconds that a client of a closed loop waits before it sends again.
 
     Raises:
@@ -128,7 +128,7 @@ class Demand:
             rate: mean requests per second.
             count: the number of requests, at most 1,000,000.
             input, output: tokens of prompts and answers, a number or a distribution.
-            seed: seed of the random numbers. Another rate with the same seed has the
+            seed: seed of the random numbers. Another rate with the same seed gives the
                 same requests in the same order, only closer together or farther apart.
 
         Raises:
@@ -184,7 +184,7 @@ class Demand:
         answer.
 
         Raises:
-            ValueError: something else, or rows out of order.
+            ValueError: a row that is not like this, or rows out of order.
 
         >>> Demand.trace([(0.0, 2048, 28), (0.4, 1155, 211)]).requests[1].output
         211

@@ -1,11 +1,11 @@
-"""The result of a simulation: times of requests, use of the server, and its price.
+"""The result of a simulation: times of requests, use of the server, and the price.
 
-Both times are defined as a client next to the server would measure them:
+TTFT and TPOT are defined as a client next to the server would measure them:
 
 * TTFT, time to first token: from the arrival of a request to the end of the step that
   gives its first token. It includes the wait in the queue and all of prefill.
 * TPOT, time per output token: from the first token of a request to its last one,
-  divided by the number of tokens after the first. A request with one token has none.
+  divided by the number of tokens after the first. A request with one token has no TPOT.
 
 Percentiles are over requests, not over tokens, and are interpolated linearly between
 values.
@@ -26,8 +26,8 @@ class LatencyTarget:
     """The latencies that users are promised.
 
     Args:
-        ttft: the most seconds to the first token.
-        tpot: the most seconds per output token after it.
+        ttft: the limit of the time to first token, in seconds.
+        tpot: the limit of the time per output token after the first, in seconds.
         share: the share of all requests that have to meet both limits.
 
     Raises:
@@ -113,7 +113,7 @@ class ServingResult:
 
     @cached_property
     def tpots(self) -> tuple[float, ...]:
-        """Seconds per output token of every request that has one, sorted."""
+        """Seconds per output token of every request with more than one, sorted."""
         return tuple(sorted(t for one in self.served if (t := one.tpot) is not None))
 
     def ttft(self, percent: float = 50) -> float:
@@ -121,7 +121,7 @@ class ServingResult:
         return percentile(self.ttfts, percent)
 
     def tpot(self, percent: float = 50) -> float:
-        """A percentile of the time per output token, in seconds; NaN without any."""
+        """A percentile of the seconds per output token; NaN if no request has any."""
         return percentile(self.tpots, percent) if self.tpots else nan
 
     @property
@@ -131,7 +131,7 @@ class ServingResult:
 
     @property
     def mean_tpot(self) -> float:
-        """Mean seconds per output token, over requests; NaN without any."""
+        """Mean seconds per output token, over requests; NaN if there are none."""
         return fsum(self.tpots) / len(self.tpots) if self.tpots else nan
 
     @property
@@ -210,7 +210,7 @@ class ServingResult:
         return sum(one.keeps(target) for one in self.served) / len(self.served)
 
     def meets(self, target: LatencyTarget) -> bool:
-        """Whether enough requests meet both limits, `target.share` of all."""
+        """Whether at least `target.share` of all requests meet both limits."""
         return self.kept(target) >= target.share
 
     # ------------------------------------------------------------------ time averages
@@ -219,8 +219,8 @@ class ServingResult:
     def busy(self) -> float:
         """The share of the duration in which servers run steps, as a mean over servers.
 
-        It says little about load, because a server with one request in decode is as
-        busy as one with a hundred.
+        This share says little about load, because a server with one request in decode
+        is as busy as a server with a hundred.
         """
         return self._average(lambda one: 1.0) / len(self.stretches)
 
@@ -238,8 +238,8 @@ class ServingResult:
     def in_system(self) -> float:
         """Requests that have arrived and are not complete, as a mean over time.
 
-        It is counted from one arrival or completion to the next, independently of
-        Little's law in `little`.
+        This number is counted from one arrival or completion to the next, independently
+        of Little's law in `little`.
         """
         changes = [(one.request.arrival, 1) for one in self.served]
         changes += [(one.finish, -1) for one in self.served]
@@ -258,12 +258,12 @@ class ServingResult:
 
     @property
     def most_pages(self) -> int:
-        """The most pages that the sequences of one server held."""
+        """The most pages that the sequences of one server held at once."""
         return max(one.pages for steps in self.stretches for one in steps)
 
     @property
     def longest_queue(self) -> int:
-        """The most requests that waited for one server."""
+        """The most requests that waited for one server at once."""
         return max(one.queue for steps in self.stretches for one in steps)
 
     def _average(self, amount) -> float:

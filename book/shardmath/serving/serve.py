@@ -1,4 +1,4 @@
-"""Find the layout that serves a model on a machine best at a given rate."""
+"""Find the layout with which a machine serves a model best at a given rate."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -102,7 +102,7 @@ def serve(
     reserve: float | None = None,
     seed: int = 0,
 ) -> ServingPlan:
-    """The layouts in which a machine can serve a model under a rate of requests.
+    """The layouts in which a machine can serve a model at a given rate of requests.
 
     Args:
         model: a model, or a name for `transformer.model`.

@@ -38,12 +38,13 @@ def simulate(
             simulation takes.
 
     Assumes:
-        Requests are admitted in order of arrival. The next step starts when one ends,
-        without any delay by the host. Tokens reach the client at once.
+        Requests are admitted in order of arrival. Each step starts when the one before
+        it ends, without any delay by the host. Tokens reach the client at once.
 
     Raises:
-        ValueError: a request that needs more pages than the server has, with both
-            numbers; `seconds` that is not a function or gives no positive time.
+        ValueError: a request that needs more pages than the server has (the message
+            states both numbers); `seconds` that is not a function or gives no positive
+            time.
 
     >>> from .requests import Demand
     >>> demand = Demand.poisson(rate=4, count=500, input=1000, output=200)
@@ -69,12 +70,12 @@ class Pools:
 
     Args:
         prefill, decode: the number of servers of each kind.
-        transfer: seconds to send the cache of a prompt from one to the other: a fixed
-            time, and a time per token of the prompt.
+        transfer: seconds to send the cache of a prompt from a prefill server to a
+            decode server: a fixed time, and a time per token of the prompt.
 
     Raises:
-        ValueError: a number of servers that is not whole and above zero, or anything
-            other than two times from 0.
+        ValueError: a number of servers that is not whole and above zero, or a
+            `transfer` that is not a pair of times from 0.
     """
 
     prefill: int

@@ -2,8 +2,8 @@
 
 The cache grows by the same amount in each step. The seconds of a step are the maximum
 of a few amounts that are linear in the cache, so they are piecewise linear and convex.
-If such a function is on the line between its two ends in the middle, it is on this line
-everywhere between them, and the steps add up to an arithmetic series.
+If the middle of such a function is on the line between its two ends, all points between
+the ends are on this line, and the steps add up to an arithmetic series.
 """
 
 from collections.abc import Callable
@@ -21,7 +21,7 @@ def stretch(
         seconds: a function that gives the seconds of step i = 0, 1, …; it must be
             convex and piecewise linear in i.
         most: the most steps, at least 1.
-        until: seconds from now, above 0, from which on no further step starts.
+        until: seconds from now, above 0; no further step starts at or after this time.
 
     Returns:
         The number of steps n, at least 1, and their total seconds. Either n is `most`,

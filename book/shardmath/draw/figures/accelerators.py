@@ -1,4 +1,4 @@
-"""The live figure "accelerators": chips on one roofline, sorted for a workload."""
+"""The live figure "accelerators": chips on one roofline, in order of their bounds."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -64,7 +64,7 @@ class RankedChip:
 
     @property
     def seconds(self) -> float:
-        """Lower bound on the chip's time per token; for n chips, it is 1/n of this."""
+        """Lower bound on a chip's time per token. For n chips, divide it by n."""
         return self.work.flops / self.roof.at(self.work.intensity) / self.tokens
 
     @property
@@ -86,11 +86,12 @@ def work(workload: str, tokens: int, context: int, precision: str) -> WorkOfStep
 
     Args:
         workload: an option of the control.
-        tokens: tokens per step: sequences in decode, tokens of a prompt, or rows.
+        tokens: tokens per step: sequences in decode, tokens of a prompt, or rows of a
+            matmul.
         context: tokens in the cache of each sequence in decode.
-        precision: of weights and matmuls, "16 bits" or "fp8". The cache has 16 bits.
-            Attention's math is counted at the peak of `precision` too, so the bound
-            also holds for servers whose attention runs in 16 bits.
+        precision: that of weights and matmuls, "16 bits" or "fp8". The cache has 16
+            bits. Attention's math is counted at the peak of `precision` too, so the
+            bound also holds for servers whose attention runs in 16 bits.
     """
     form = "bf16" if precision == WIDE_FORMAT else precision
     width = bytes_per_value(form)
@@ -121,7 +122,7 @@ def peak(chip: Chip, precision: str) -> float | None:
 def ranked(
     workload: str, tokens: int, context: int, precision: str, among: str, versus: str
 ) -> tuple[tuple[RankedChip, ...], tuple[str, ...]]:
-    """The chips, the fastest first, and the names of those without a published peak."""
+    """The chips, fastest first, and the names of chips without a published peak."""
     asked = work(workload, tokens, context, precision)
     found, lacking = [], []
     for chip in chips.ALL:
@@ -139,7 +140,7 @@ def ranked(
 def draw(
     workload: str, tokens: int, context: int, versus: str, precision: str, among: str
 ) -> Drawing:
-    """All rooflines, the workload on each, and a list of chips, the fastest first."""
+    """All rooflines, the workload on each, and a list of chips, fastest first."""
     asked = (workload, tokens, context, precision)
     some, lacking = ranked(*asked, among, versus)
     density = work(*asked).intensity

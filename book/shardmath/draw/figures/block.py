@@ -22,7 +22,7 @@ KINDS = {
 
 
 def draw(seq: int, model: str, attention: str) -> Drawing:
-    """The rows of a layer with their FLOPs per token, and the share of attention."""
+    """The matmuls of a layer, their FLOPs per token, and attention's share of these."""
     one = MODELS[model]
     try:
         parts = block_rows(one, seq, attention)

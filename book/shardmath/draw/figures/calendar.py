@@ -65,7 +65,7 @@ class WholeRun:
 
     @property
     def watt_hours(self) -> float | None:
-        """Energy of the chips at their rated power, or None if that is unpublished."""
+        """Energy of the chips at their rated power; None if no power is published."""
         if "power" not in self.chip.facts:
             return None
         return self.chip_hours * self.chip.power

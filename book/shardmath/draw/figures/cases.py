@@ -28,7 +28,7 @@ EDGE, ROW, BAR = 12, 24, 14
 
 
 def machine() -> Mesh:
-    """A mesh where X is a ring of four v5p, and other rings have other tokens."""
+    """A mesh whose axis X is a ring of four v5p. Each such ring has its own tokens."""
     return Mesh(Torus(chips.TPU_V5P, (4, 4, 4)), {"Y": 16, "X": 4})
 
 

@@ -12,7 +12,8 @@ IN_ROW = 3  # controls right below a picture, unless the figure names them in `r
 class Choice:
     """A choice of one of `options`. `find` may turn another spelling into an option.
 
-    If `machine` is True, the choice is the reader's machine, which pages remember.
+    If `machine` is True, this is the choice of the reader's machine, and pages remember
+    it.
     """
 
     name: str
@@ -26,7 +27,7 @@ class Choice:
         """The option that `value` means.
 
         Raises:
-            ValueError: there is none. The message lists the options.
+            ValueError: there is no such option. The message lists the options.
         """
         if value in self.options:
             return value
@@ -40,11 +41,11 @@ class Choice:
 
 @dataclass(frozen=True)
 class Slider:
-    """Whole numbers from `low` to `high`, by doubling or, with `step`, by adding.
+    """Whole numbers from `low` to `high`. Each is twice the one before, or `step` more.
 
-    A doubling may be divided into `parts` equal increments, if these are whole. With
-    `play`, the stops are steps of a sequence, which the host plays one by one up to the
-    `last` of the drawing. `printed` returns the text of a stop.
+    A doubling may be divided into `parts` equal increments, if these are whole numbers.
+    With `play`, the stops are steps of a sequence, which the host plays one by one up
+    to the `last` of the drawing. `printed` returns the text of a stop.
     """
 
     name: str
@@ -91,7 +92,7 @@ class Slider:
         """`value`, if it is one of the stops.
 
         Raises:
-            ValueError: it is not. The message lists the stops.
+            ValueError: it is not one of them. The message lists the stops.
         """
         number = isinstance(value, int | float) and not isinstance(value, bool)
         if number and value in self.stops:
@@ -111,12 +112,12 @@ class Drawing:
     is the last step of a sequence at these settings, where the host stops playing.
 
     Elements of `svg` with the same `data-key` in two drawings are one thing that moves.
-    An element with `data-drag`, the name of a slider, can be dragged along the places
-    of its stops in `data-drag-at`, each "x", or "x,y" in two dimensions.
+    An element whose `data-drag` names a slider can be dragged. Its `data-drag-at` lists
+    the places of the slider's stops, each as "x" or, in two dimensions, "x,y".
 
     `idle` maps controls that have no effect at these settings to the reason, and the
-    host disables them. `used` are settings that were drawn instead of chosen ones that
-    can't be combined, and the host moves the controls there.
+    host disables them. `used` are the settings that were drawn because the chosen ones
+    can't be combined, and the host moves the controls to them.
     """
 
     svg: str
@@ -132,10 +133,10 @@ class Drawing:
 class Figure:
     """A named figure: its controls, and the function that draws a setting of them.
 
-    `first` is the control that readers probably move first. Pages store its answers,
-    combined with all values of the controls in `carries`. `presets` are interesting
-    settings, by name; controls that a preset leaves out keep their values. `row` names
-    the controls right below the picture; see `in_row`.
+    `first` is the control that readers probably move first. Pages store the answers for
+    its values, combined with all values of the controls in `carries`. `presets` are
+    interesting settings, by name; controls that a preset leaves out keep their values.
+    `row` names the controls right below the picture; see `in_row`.
 
     Raises:
         ValueError: `row` lacks a control that must be in it, or a preset is invalid.
@@ -181,8 +182,8 @@ class Figure:
     def in_row(self) -> tuple[Choice | Slider, ...]:
         """The controls right below the picture. A host folds the others.
 
-        They are those named in `row`. Without it, they are the control that is moved
-        first, the one that plays, and others in order, up to three in all.
+        They are those named in `row`. If `row` is empty, they are the control that is
+        moved first, the one that plays, and others in order, up to three in total.
         """
         names = self.row
         if not names:
@@ -194,7 +195,7 @@ class Figure:
         """The control called `name`.
 
         Raises:
-            ValueError: there is none. The message lists the controls.
+            ValueError: there is no such control. The message lists the controls.
         """
         known = {control.name: control for control in self.controls}
         if name not in known:
@@ -205,7 +206,7 @@ class Figure:
         return known[name]
 
     def settings(self, **params) -> dict[str, str | int]:
-        """Every control's value: `params`, checked, and defaults for the others."""
+        """The value of every control: that in `params`, if any, or else its default."""
         for name in params:
             self.control(name)
         return {

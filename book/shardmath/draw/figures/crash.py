@@ -27,7 +27,7 @@ TOP, LANE, SAVES, AXIS = 52, 24, 156, 184
 
 @dataclass(frozen=True)
 class Life:
-    """A run from its start to a crash. Times are in seconds, and a step takes one.
+    """A run from its start to a crash. Times are in seconds. A step takes one second.
 
     Args:
         steps: start of each step. The last one may not have ended.
@@ -53,7 +53,7 @@ class Life:
 
     @property
     def again(self) -> float:
-        """The number of steps to repeat, including the begun part of the last one."""
+        """The number of steps to repeat. The last one may count as a fraction."""
         last = min(1.0, self.crash - self.steps[-1])
         return self.begun - 1 + last - self.resumes
 
@@ -65,7 +65,7 @@ def life(crash: float, every: int, write: float) -> Life:
         crash: seconds from the start.
         every: steps between the starts of two saves.
         write: seconds from the start of a save until it is complete. A save waits for
-            the previous one, and so does the training.
+            the previous one, and the training waits too.
 
     >>> life(12.5, every=5, write=1).resumes, life(10.5, every=5, write=1).resumes
     (10, 5)

@@ -1,4 +1,4 @@
-"""The live figure "experts": their loads, step by step, as biases balance them."""
+"""The live figure "experts": the loads of experts while biases balance them."""
 
 import random
 from collections.abc import Iterator
@@ -43,7 +43,7 @@ def scores(experts: int, skew: int) -> tuple[Scores, ...]:
 
 
 def routed(step: Scores, biases: list[float], k: int) -> list[int]:
-    """How many tokens choose each expert. A token chooses the k highest score + bias.
+    """How many tokens choose each expert. A token takes the k best by score + bias.
 
     >>> routed(((0.9, 0.8, 0.1), (0.7, 0.2, 0.1)), [0.0, 0.0, 0.65], 1)
     [1, 0, 1]
@@ -57,7 +57,7 @@ def routed(step: Scores, biases: list[float], k: int) -> list[int]:
 
 
 def moved(biases: list[float], loads: list[int], speed: float) -> list[float]:
-    """The biases after a step, decreased for loads above the mean, increased below.
+    """The biases after a step: lower if the load was above the mean, higher if below.
 
     >>> moved([0.0, 0.0, 0.0], [5, 1, 3], 0.01)
     [-0.01, 0.01, 0.0]
@@ -71,7 +71,7 @@ def moved(biases: list[float], loads: list[int], speed: float) -> list[float]:
 
 @lru_cache(maxsize=16)
 def history(experts: int, k: int, skew: int, speed: float) -> tuple[tuple, ...]:
-    """(loads, biases) of every step from 0 to the last, with the biases it used."""
+    """(loads, biases) of every step from 0 on, with the biases that the step used."""
     return tuple(islice(_steps(scores(experts, skew), k, speed), STEP.high + 1))
 
 

@@ -27,8 +27,8 @@ BAR = 14
 def draw(count: int, chip: str) -> Drawing:
     """The step on `count` of these chips, and its efficiency for every count.
 
-    The times of math and network are lower bounds. The step is a prediction, with its
-    band.
+    The times of math and network are lower bounds. The time of the step is a prediction
+    with a band.
     """
     every = [scaled(chip, n) for n in COUNTS]
     here = every[COUNTS.index(count)]

@@ -22,13 +22,13 @@ def machines(some: Iterable[ServerPoint]) -> tuple[str, ...]:
 
 
 def best(some: Sequence[ServerPoint], pace: float) -> ServerPoint | None:
-    """The measured server with most tokens/s per chip that keeps a pace, or None."""
+    """The server with the most measured tokens/s per chip at this pace, or None."""
     kept = [one for one in some if one.user >= pace]
     return max(kept, key=lambda one: one.per_chip, default=None)
 
 
 def proposed(some: Sequence[ServerPoint], pace: float) -> ServerPoint | None:
-    """The server with the best prediction."""
+    """The server that would be `best` if the predictions were exact, or None."""
     kept = [one for one in some if one.predicted_user >= pace]
     return max(kept, key=lambda one: one.predicted_per_chip, default=None)
 

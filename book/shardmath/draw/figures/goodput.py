@@ -48,11 +48,11 @@ class Year:
 
 
 def played(interval: float, write: float, mean: float, restart: float) -> Year:
-    """A year with failures at random times, with the same draws for every setting.
+    """A year with failures at random times, which use the same draws for every setting.
 
     Args:
         interval: seconds of work between two checkpoints.
-        write: seconds that a checkpoint stops the run.
+        write: seconds for which a checkpoint stops the run.
         mean: seconds between failures while the machine runs.
         restart: seconds of a restart.
     """

@@ -57,7 +57,7 @@ class State:
         return found
 
     def place(self, step: int) -> tuple[int, ...]:
-        """The grid's indices in a step."""
+        """The indices of the grid in a step."""
         found = []
         for side in reversed(self.kernel.grid):
             step, index = divmod(step, side)

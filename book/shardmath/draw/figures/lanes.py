@@ -86,7 +86,7 @@ def _meshes(name: str, count: int) -> Iterator[tuple[int, int]]:
 def step_of(
     name: str, model: str, chip: str, count: int, tokens: int, sizes: tuple[int, int]
 ) -> Step:
-    """The step of only the layers, on `sizes`: copies, and chips that share one."""
+    """The step of only the layers. `sizes` are the copies, and the chips per copy."""
     found = chips.find(chip)
     copies, shared = sizes
     if name == TENSOR:

@@ -43,14 +43,14 @@ def mesh_of(machine: str, units: int) -> Mesh:
 
 @cache
 def busy(machine: str, units: int, op: str, nbytes: float) -> dict[str, float]:
-    """Level → seconds in which its links are busy, outermost first."""
+    """Level → seconds in which its links are busy, with the outermost level first."""
     wires = tuple(piece.wires for piece in mesh_of(machine, units).span("X"))
     found = loads(OPS[op], nbytes, wires)
     return {wires[places[0]].level: seconds for places, seconds in found}
 
 
 def draw(units: int, machine: str, op: str, size: int) -> Drawing:
-    """The levels of a machine, with lines as thick as they are busy, and seconds."""
+    """The levels of a machine, with thicker lines for busier links, and seconds."""
     mesh, nbytes = mesh_of(machine, units), float(size * 2**20)
     levels = busy(machine, units, op, nbytes)
     priced = price_of(OPS[op], nbytes, mesh, "X")

@@ -1,4 +1,4 @@
-"""The live figure "memory": what a chip holds in a training step, and if it fits."""
+"""The live figure "memory": what a chip holds in a step, and whether this fits."""
 
 import math
 from collections.abc import Callable, Iterator, Mapping
@@ -40,7 +40,7 @@ EDGE, ROW, THICK, HIGH = 8, 25, 16, 30
 
 
 class Setting(NamedTuple):
-    """A model with one strategy: groups of Y chips, each with its own sequences."""
+    """A model with one strategy: groups of Y chips. A group has its own sequences."""
 
     model: str
     stage: str
@@ -63,7 +63,7 @@ def held(setting: Setting, groups: int) -> StepMemory:
 
 
 def fewest(setting: Setting, capacity: float) -> int | None:
-    """The fewest groups, a power of two, on which the model fits, or None.
+    """The least number of groups, a power of two, with which the model fits, or None.
 
     For two groups or more, a chip holds a + b / groups, which two points determine.
     """

@@ -30,7 +30,7 @@ YOURS = "yours"
 
 
 def draw(tensor: int, context: int, pipeline: int) -> Drawing:
-    """A mesh, with its memory and predicted time, next to the published and fastest."""
+    """A mesh, its memory and predicted time, next to Meta's and the fastest mesh."""
     sizes = tensor, context, pipeline
     data = CHIPS // prod(sizes)
     lanes = {YOURS: sizes} | _ghosts()

@@ -1,4 +1,4 @@
-"""The live figure "number_line": the values of a format below those of an array."""
+"""The live figure "number_line": an array, and under it the values of a format."""
 
 import math
 from collections.abc import Iterator, Sequence
@@ -67,9 +67,9 @@ def rounded(
     """The values after scaling, rounding and scaling back, clipped if too large.
 
     Args:
-        values: of the array.
-        form: the format.
-        scale: the divisor of a value before it is rounded.
+        values: the values of the array.
+        form: the format to round to.
+        scale: a value is divided by this before it is rounded.
     """
     return tuple(scale * form.round(x / scale, saturate=True) for x in values)
 

@@ -129,7 +129,7 @@ def _refusals(names: list[str], p: int, M: int, chunks: int) -> list[str]:
 
 
 def closed_form(name: str, p: int, M: int, chunks: int, together: bool) -> str:
-    """The closed form of idle time over work in letters, or "" if it does not hold."""
+    """The formula for idle time over work, in letters, or "" if it does not hold."""
     of = SCHEDULES[name]
     text, value = BUBBLES[of, together]
     said = idle(of, p, M, chunks if of in LOOPED else None, together=together)

@@ -32,7 +32,7 @@ COLOURS = {"prefill": "math", "decode": "HBM"}
 
 @dataclass(frozen=True)
 class PoolSplit:
-    """Servers split into two pools, with the largest rate of each kind.
+    """Servers split into two pools, with the largest rate of one server of each kind.
 
     Args:
         prefill, decode: the number of servers in each pool.
@@ -58,7 +58,7 @@ class PoolSplit:
 
 
 def splits(on: Deployment, servers: int, input: int, output: int) -> list[PoolSplit]:
-    """All ways to split so many servers into two pools."""
+    """All ways to split this number of servers into two pools."""
     engine = on.engine(input, output)
     seqs = min(on.server.slots(held(input, output)), engine.slots)
     step = on.server.decode(seqs, seqs * held(input, output)).seconds
@@ -73,8 +73,8 @@ def splits(on: Deployment, servers: int, input: int, output: int) -> list[PoolSp
 def played(
     job: str, split: PoolSplit, rate: int, input: int, output: int, gigabits: int
 ) -> tuple[ServingResult, ServingResult, float]:
-    """The two pools, one pool of as many servers that do both, and the seconds to send
-    a prompt's cache."""
+    """The two pools, one pool of equally many servers that do both, and the seconds to
+    send a prompt's cache."""
     on = deployment(job)
     lengths = [Lognormal(n, SPREAD, LONGEST * n) for n in (input, output)]
     engine = on.engine(input, output)

@@ -87,7 +87,7 @@ class Race:
 
     @property
     def finished(self) -> list[Runner]:
-        """The lanes that have finished, the fastest first. None at the start."""
+        """The lanes that have finished, fastest first. At the start, there are none."""
         if not self.share:
             return []
         return [one for one in self.running if self.is_done(one)]
@@ -99,7 +99,7 @@ class Race:
 
     @property
     def ties(self) -> list[Runner]:
-        """The lanes that are closer to the first than the error of predictions."""
+        """The lanes that follow the first one within the error of predictions."""
         first, *others = self.running
         most = first.prediction.seconds / first.prediction.band[0]
         return [one for one in others if one.prediction.seconds <= most]
@@ -109,8 +109,9 @@ def segments(parts: Mapping[str, float], seconds: float) -> list[tuple[str, floa
     """A step as a list of (key of `HUES`, seconds), in order.
 
     Args:
-        parts: of a prediction.
-        seconds: of the step. The parts are stretched to it if its bound is longer.
+        parts: the parts of a prediction.
+        seconds: the seconds of the step. If the bound is longer than all parts
+            together, the parts are stretched to it.
 
     >>> from shardmath.training.prediction import PARTS
     >>> parts = dict.fromkeys(PARTS, 0.0) | {"math": 8.0, "bubble": 2.0}

@@ -53,7 +53,7 @@ class Printed:
     Args:
         report: the report that prints it.
         figure: its name in the report.
-        shares: names of utilizations in the report, or of FLOPs/s, from which a
+        shares: names, in the report, of utilizations or of FLOPs/s from which a
             utilization follows.
     """
 
@@ -115,7 +115,7 @@ def draw(
     seq: int,
     **values: int,
 ) -> Drawing:
-    """Six figures of a run as boxes, joined by what converts one into another, and the
+    """Six figures of a run as boxes, joined by the numbers that relate them, and the
     utilization that each convention gives for the same rate."""
     if report != OWN:
         one = PRINTED[report]

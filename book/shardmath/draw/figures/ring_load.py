@@ -1,4 +1,4 @@
-"""The live figure "ring_load": which chips work and wait in ring attention."""
+"""The live figure "ring_load": which chips work and which wait in ring attention."""
 
 from collections.abc import Iterator
 
@@ -27,7 +27,7 @@ WIDE, HEIGHT = 124, 280
 
 
 def pair_seconds(chip: Chip) -> float:
-    """Seconds for one pair of query and key, forward in bf16: 4 · N · H FLOPs."""
+    """Seconds for the forward pass of a query and a key in bf16: 4 · N · H FLOPs."""
     return 4 * MODEL.N * MODEL.H / chip.flops["bf16"]
 
 

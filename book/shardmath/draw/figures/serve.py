@@ -29,11 +29,12 @@ RATE = Slider("rate", "Requests per second", "requests/s", 1, 512, 4, parts=4)
 
 @dataclass(frozen=True)
 class ServedLoad:
-    """A machine that serves a model at one rate, and at others.
+    """A machine that serves a model, at one rate in detail, and at other rates.
 
     Args:
         answer: the layout at the rate, with its bounds, slots and prices.
-        capacity: the most requests per second of the machine, in closed form.
+        capacity: the most requests per second that the machine can serve, in closed
+            form.
         curve: (rate, bound, prediction) at other rates, in requests per second and
             seconds per output token.
         result: the played requests, or None above the capacity.
@@ -83,7 +84,7 @@ def curve_of(
 
 
 def loaded(deployment: Deployment, rate: int, input: int, output: int) -> ServedLoad:
-    """The machine at a rate.
+    """The machine under a load of `rate` requests per second.
 
     Raises:
         ValueError: the model or a request does not fit.
@@ -102,7 +103,7 @@ def draw(
     rate: int, model: str, chip: str, count: int, ways: int, attention: str,
     weights: str, cache: str, input: int, output: int, price: int,
 ) -> Drawing:  # fmt: skip
-    """Bound and prediction of both times, and the time per token at every rate."""
+    """Bound and prediction of both latencies, and the time per token at every rate."""
     shape = MODELS[model]
     title = f"{model} on {pluralize(f'{count:,}', f'{chip}s')}"
     idle = {} if shape.experts else {"attention": f"{model} has no experts."}

@@ -31,8 +31,8 @@ class PlayedLoad:
     """A played server, and the time that is shown.
 
     Args:
-        result: of the simulation.
-        engine: its settings.
+        result: the result of the simulation.
+        engine: the settings of the server's engine.
         end: when the last request arrives and the picture ends, in seconds.
         span: the seconds that are shown step by step.
     """
@@ -53,10 +53,10 @@ def played(
         rate: requests per second.
         input, output: mean tokens of prompts and answers.
         policy: `CHUNKS` or `FIRST`.
-        memory: percent of its pages that can be used.
+        memory: percent of the server's pages that can be used.
 
     Raises:
-        ValueError: the longest request needs more pages.
+        ValueError: the longest request needs more pages than can be used.
     """
     lengths = [Lognormal(n, SPREAD, LONGEST * n) for n in (input, output)]
     demand = Demand.poisson(rate, REQUESTS, *lengths, seed=1)

@@ -1,4 +1,4 @@
-"""The live figure "sharded_matmul": its collectives, and what limits its speed."""
+"""The live figure "sharded_matmul": the collectives and the speed of a matmul."""
 
 from collections.abc import Callable
 

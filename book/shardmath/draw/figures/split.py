@@ -47,7 +47,7 @@ SPLIT = Slider("Y", "|Y|, chips of a tensor-parallel group", "", 1, 32, 8)
 
 @dataclass(frozen=True)
 class SplitTimes:
-    """Seconds of one training step, by their cause, with two bounds for the network."""
+    """Seconds of one training step by cause, with two bounds for the network."""
 
     math: float
     weights: float
@@ -84,7 +84,7 @@ def times(machine: str, model: str, y: int, tokens: int) -> SplitTimes:
     """The times of a step with groups of `y` chips, and `tokens` tokens per chip.
 
     The traffic of weights does not depend on the tokens. Math and the traffic of
-    activations grow with them.
+    activations grow with the tokens.
     """
     one, prices = _prepared(machine, model, y)
     scale = tokens * y / SEQ

@@ -13,7 +13,7 @@ CHART, CHART_TOP, CHART_HEIGHT = 246, 92, 136  # the bars of busy cells
 
 
 def draw(size: int, B: int, step: int) -> Drawing:
-    """X[B, size] · W[size, size] after `step` cycles, or at its end if that is less."""
+    """X[B, size] · W[size, size] after `step` cycles, or at the end if earlier."""
     X = [[1] * size for _ in range(B)]
     W = [[1] * size for _ in range(size)]
     states = list(systolic.steps(X, W, size))

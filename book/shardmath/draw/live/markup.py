@@ -15,7 +15,7 @@ from ..figures import Choice, Drawing, Figure, Slider, find
 
 @dataclass(frozen=True)
 class Place:
-    """A figure's place on the site. In a notebook, all of it is empty."""
+    """A figure's place on the site. In a notebook, all fields are empty."""
 
     answers: str = ""  # the file, next to the scripts, with its `first_answers`
     anchor: str = ""  # its name in links
@@ -120,7 +120,7 @@ def _tools(figure: Figure, drawing: Drawing) -> str:
 
 
 def staged(svg: str) -> str:
-    """`svg` with its size as variables for the style sheet, which limits its size.
+    """`svg` with its size in variables, with which the style sheet limits its size.
 
     >>> staged('<svg viewBox="0 0 416 260">')
     '<svg style="--sm-units:416;--sm-ratio:1.6" viewBox="0 0 416 260">'
@@ -136,7 +136,7 @@ def line(drawing: Drawing) -> str:
 
 
 def numbers(drawing: Drawing) -> str:
-    """The read-out below the line, as an HTML table if there is one."""
+    """The read-out below the line as an HTML table, or "" if there is no read-out."""
     rows = _held(_rows(drawing)) if drawing.readout else ""
     return f"<table>{rows}</table>" if rows else ""
 

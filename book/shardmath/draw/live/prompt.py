@@ -1,7 +1,8 @@
 """The Python prompt of a page, where readers can try things.
 
-Each visit to a page has one namespace. Cells of its chapter run in it on demand.
-Modules that they import but the page lacks, such as JAX, are replaced by `Missing`.
+Each visit to a page has one namespace. Cells of the page's chapter run in it on demand.
+If a cell imports a module that the page lacks, such as JAX, `Missing` replaces the
+module.
 """
 
 import ast
@@ -104,8 +105,8 @@ class Session:
     def prepare(self, cells: dict[str, str]) -> None:
         """Run the cells that have not run yet, in order, without showing anything.
 
-        Imports that a page lacks become `Missing`, and so do names derived from them in
-        one statement, such as ``P = jax.P``.
+        Imports that a page lacks become `Missing`, and so do names that one statement
+        derives from them, such as ``P = jax.P``.
 
         Args:
             cells: name → source.
@@ -143,7 +144,7 @@ class Session:
 
         Returns:
             A dict of strings: "printed"; "html" or "text" of the last expression, if it
-            has a value; or "error", with the reader's lines that led to it in "trace".
+            has a value; or "error", and in "trace" the reader's lines that led to it.
         """
         self.inputs += 1
         name = f"<input {self.inputs}>"
@@ -186,8 +187,8 @@ class Session:
         """The names that complete the word at the end of `before`.
 
         Returns:
-            Where the word, or its last part, begins, and the names; None if there is no
-            word.
+            The place where the word, or its last part, begins, and the names; None if
+            there is no word.
         """
         word = WORD.search(before)
         if word is None:
@@ -353,7 +354,7 @@ _session = Session()
 
 
 def prepare(cells: dict[str, str]) -> dict[str, bool]:
-    """Run `cells` of the page that have not run. Says whether this Python was fresh."""
+    """Run the page's `cells` that have not run. "fresh" says if none had run before."""
     fresh = not _session.cells
     _session.prepare({"": "", **cells})
     return {"fresh": fresh}

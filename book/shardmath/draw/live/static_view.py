@@ -27,8 +27,8 @@ def live(name: str, **params):
 
     Returns:
         A widget whose controls are handled by the kernel. If `SHARDMATH_STATIC=1` is
-        set or anywidget is not installed, the same picture and read-out without
-        controls.
+        set or anywidget is not installed, the result is the same picture and read-out
+        without controls.
 
     Raises:
         ValueError: the figure or control does not exist, or can't have this value.
@@ -93,9 +93,10 @@ def answer(name: str, params: dict[str, str | int]) -> dict[str, object]:
 def first_answers(name: str, params: dict[str, str | int]) -> dict[str, dict]:
     """Answers that a page can store, so that a reader's first change needs no Python.
 
-    They are for every stop of the figure's first control, with every value of the
-    controls that it carries, for every step of a sequence, and for every preset. Other
-    controls are as in `params`. Each key is the list of settings as JSON.
+    There is an answer for every stop of the figure's first control, with every value of
+    the controls that it carries, for every step of a sequence, and for every preset.
+    Other controls are as in `params`. The key of an answer is the list of its settings
+    as JSON.
     """
     figure = find(name)
     start = figure.settings(**params)

@@ -25,7 +25,7 @@ NUMBER = RIGHT - 8  # where numbers end
 
 @dataclass(frozen=True)
 class FigureRow:
-    """A matmul: the text in its box, its FLOPs per token, whether it has weights."""
+    """A matmul: its text in the box, FLOPs per token, and whether it has weights."""
 
     text: str
     flops: float
@@ -43,8 +43,8 @@ def transformer_block(model: Model, seq: int, attention: str) -> Picture:
     Bars compare the matmuls of the layer. The head, which occurs once, has no bar.
 
     Args:
-        model: if its first layers are dense and others have experts, one of the latter
-            is drawn.
+        model: if its first layers are dense and others have experts, a layer with
+            experts is drawn.
         seq, attention: as for `flops`: sequence length, and which keys are counted.
 
     Raises:

@@ -19,7 +19,7 @@ def square(
 
     Args:
         ring: gives the order and the number of chips.
-        left, top, side: the place and the size of the square.
+        left, top, side: the position and the size of the square.
         step: if given, only what is computed in this step is filled strongly.
     """
     small = CausalRing(ring.order, ring.chips, ROWS * ring.chips)
@@ -49,7 +49,7 @@ def loads(
     Args:
         amounts: the work of each chip.
         full: the amount of a bar with the full width.
-        left, top, wide, high: the place of the first bar, the full width, and the
+        left, top, wide, high: the position of the first bar, the full width, and the
             height of a row.
         words: the text next to each bar.
     """

@@ -81,7 +81,8 @@ def panel(trace: Trace, step: int, slider: str = "", clock: bool = True) -> str:
 
     Args:
         trace, step, clock: as in `circle`.
-        slider: the control of a live figure that dragging the clock's bar sets, or "".
+        slider: the control of a live figure that is set by dragging the clock's bar, or
+            "".
 
     A block received in this step has the same key as an invisible mark at its sender in
     the previous picture, so a host with both pictures can animate it.

@@ -65,7 +65,7 @@ def grid(network: Network) -> Picture:
 
 
 def cube(network: Network) -> Picture:
-    """A cube of 4 × 4 × 4 chips, with electrical links inside and optical at its faces.
+    """A cube of 4 × 4 × 4 chips: electrical links inside, optical links at its faces.
 
     Raises:
         ValueError: `network` does not have three rings of whole cubes.
@@ -119,10 +119,10 @@ def cube(network: Network) -> Picture:
 
 
 def cube_links(network: Network):
-    """Of the first cube, pairs of linked chips, and face → chips with links out of it.
+    """In the first cube: pairs of linked chips, and face → chips whose links leave it.
 
-    A face is (dimension, −1 or 1). A link out of it ends in another cube, or at the
-    opposite face of this one.
+    A face is (dimension, −1 or 1). A link that leaves a face ends in another cube, or
+    at the opposite face of this cube.
     """
     sizes = network.shape
     inside, leaving = [], {face: [] for face in _faces()}

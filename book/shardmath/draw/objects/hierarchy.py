@@ -101,9 +101,9 @@ def _group(whole: Hierarchy, group: int, top: float, stage: int) -> Iterator[str
 
 
 def shades(done: Sequence[Collective], chips: int) -> tuple[float, float]:
-    """How dark a chip's other blocks, and its own, are after the collectives `done`.
+    """The darkness of a chip's other blocks, and of its own, after collectives `done`.
 
-    A block that is not there has 0. A sum over all `chips` is darkest.
+    It is 0 for a block that is not there, and greatest for a sum over all `chips`.
 
     >>> shades([Collective("reduce_scatter", "gpu", 1e9, 8)], 32)
     (0, 0.35)

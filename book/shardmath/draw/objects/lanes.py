@@ -1,20 +1,22 @@
 """The two lanes of a training step: math on a chip, and traffic of its network.
 
-A prediction is a sum, and here its terms get times. All seconds come from the
-derivation of the step and from the clock of its prediction. The layers run one after
-another, forward and then backward:
+A prediction is a sum, and here each of its terms gets a start and an end. All seconds
+come from the derivation of the step and from the clock of its prediction. The layers
+run one after another, forward and then backward:
 
 * weights that are gathered (FSDP) arrive before their layer. The part that the
-  prediction leaves exposed makes the math wait; the rest runs under the layer before.
-  Gradients that every layer scatters follow their layer in the same way.
+  prediction leaves exposed makes the math wait. The rest arrives during the previous
+  layer. Gradients that every layer scatters follow their layer in the same way.
 * activations that cross the network (tensor parallelism) follow attention and MLP.
-* gradients that are reduced once in a step (data parallelism) leave when the backward
-  pass of their layer is done, one layer after another, under the layers that follow.
+* gradients that are reduced once in a step (data parallelism) are sent when the
+  backward pass of their layer is done, one layer after another, while the layers that
+  follow compute.
 
-The first two add up to the prediction exactly. The third is played. The prediction lets
-the whole backward pass hide such gradients. But the first ones leave after one layer,
-and the last ones leave at the end. So the lanes expose as much or more, and the
-difference is at most one layer's backward pass or one layer's reduction.
+The first two kinds add up to the prediction exactly. The third is played. The
+prediction lets the whole backward pass hide such gradients. But the first ones are sent
+after one layer, and the last ones at the end. So the lanes expose as much as the
+prediction or more, and the difference is at most one layer's backward pass or one
+layer's reduction.
 """
 
 from collections.abc import Iterator
@@ -62,7 +64,7 @@ class LaneSpan:
 
     @property
     def resource(self) -> str:
-        """The resource, and name of its colour: "math", "HBM" or "network"."""
+        """The resource, which is also a colour's name: "math", "HBM" or "network"."""
         if self.what in MATH:
             return "math"
         return "HBM" if self.what in ON_CHIP else "network"
@@ -73,12 +75,13 @@ class LayerPass:
     """Seconds of one pass through one layer.
 
     Args:
-        attention, mlp: their matmuls, including the scores of attention.
-        memory: passes over memory, and starting kernels.
-        activations, waits: in which the network sends activations, and how many of
-            these seconds are exposed.
-        gather, scatter, late: in which the network gathers weights, and scatters each
-            microbatch's gradients, and how many of these seconds together are exposed.
+        attention, mlp: seconds of their matmuls, including the scores of attention.
+        memory: seconds of passes over memory, and of starting kernels.
+        activations, waits: seconds in which the network sends activations, and how many
+            of these are exposed.
+        gather, scatter, late: seconds in which the network gathers weights, seconds in
+            which it scatters each microbatch's gradients, and how many of both are
+            exposed.
     """
 
     attention: float
@@ -98,7 +101,7 @@ class LayerPass:
 
 @dataclass(frozen=True)
 class StepLanes:
-    """The lanes of a step, as from `lanes`.
+    """The lanes of a step, as `lanes` returns them.
 
     Args:
         step: the step.
@@ -149,7 +152,7 @@ class StepLanes:
 
     @property
     def tolerance(self) -> float:
-        """How many more seconds the lanes may expose than the prediction."""
+        """By how many seconds the lanes may expose more than the prediction does."""
         return max(self.backward.seconds, self.reduced) if self.reduced else 0.0
 
     def starts(self, layer: int, when: str) -> float:
@@ -164,14 +167,14 @@ def lanes(step: Step, blocks: int) -> StepLanes:
     """The lanes of the layers of `step`.
 
     Args:
-        step: with one microbatch, one stage and ``vocabulary=False``, so it has only
-            layers, which must be of one kind.
+        step: a step with one microbatch, one stage and ``vocabulary=False``, so it has
+            only layers, which must be of one kind.
         blocks: how many spans of each kind the layers are merged into. Sums of seconds
             don't change.
 
     Raises:
-        ValueError: `step` does not fulfil this, or has collectives other than those of
-            data parallelism, FSDP and tensor parallelism.
+        ValueError: `step` does not meet these conditions, or has collectives other than
+            those of data parallelism, FSDP and tensor parallelism.
 
     >>> from shardmath.hardware import chips
     >>> from shardmath.hardware.mesh import Mesh

@@ -99,7 +99,7 @@ def rows(array) -> int:
 
 
 def blocks(array, left: float, top: float, wide: float, high: float) -> Iterator[str]:
-    """The blocks of `array` in a frame of that size, with their devices."""
+    """The blocks of `array` in a frame of this size, with their devices."""
     down, across = two_dims(array)
     lines, columns = shown_blocks(array, down), shown_blocks(array, across)
     held_by = terms(array, down, across)

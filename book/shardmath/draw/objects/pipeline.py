@@ -1,4 +1,4 @@
-"""A pipeline schedule as a picture: what every stage does when, and what it holds."""
+"""A pipeline schedule as a picture: the ops of every stage, and what it holds."""
 
 from collections import defaultdict
 from collections.abc import Collection, Iterator, Mapping
@@ -31,7 +31,7 @@ def timeline(
         until: if given, only ops that have begun by then are drawn, and stages show
             what they hold then instead of the most that they ever hold.
         seconds: the time that the width shows, to compare schedules. By default the
-            length of this one.
+            length of this schedule.
 
     Raises:
         ValueError: `schedule` is not a `PipelineSchedule`, `until` is not a number, or
@@ -98,14 +98,14 @@ def halves(
 
 
 def cell(left: float, top: float, right: float, bottom: float) -> str:
-    """A box as a part of a path, so many boxes are one element."""
+    """A box as a part of a path. Many boxes can then be one element."""
     x, y = shapes.number(left), shapes.number(top)
     wide, high = shapes.number(right - left), shapes.number(bottom - top)
     return f"M{x} {y}h{wide}v{high}h-{wide}z"
 
 
 def painted(path: str, colour: str, fill: float) -> str:
-    """Boxes from `cell` in a colour, filled with an opacity."""
+    """Boxes from `cell`, drawn in a colour and filled with an opacity."""
     ink = paint(colour)
     return (
         f'<path d="{path}" fill="{ink}" fill-opacity="{fill:g}" '

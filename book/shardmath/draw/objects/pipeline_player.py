@@ -51,7 +51,7 @@ def player(lanes: Sequence[Lane], time: float, together: bool = True) -> Picture
     Stages go from top to bottom and time from left to right. A number is a microbatch,
     later chunks and the other direction are darker, and red is idle. The part after
     `time` is faint. On the right, a bar and a number say how many microbatches each
-    stage holds now, and a mark and a second number the most that it has held.
+    stage holds now, and a mark and a second number say the most that it has held.
 
     Args:
         lanes: one or more.
@@ -105,7 +105,7 @@ class Moment:
 
     Args:
         stages: the progress of each stage.
-        time: since the first stage began.
+        time: the time since the first stage began.
         end: when the last stage's step ends.
     """
 

@@ -35,7 +35,7 @@ class Found:
     """The part of a search's result that the page shows.
 
     Args:
-        plan: its ranking has the best meshes, and also the fastest one.
+        plan: the plan, whose ranking has the best meshes and also the fastest one.
         fitting: how many meshes fit.
         others: (seconds, bytes) of each other mesh.
     """
@@ -83,7 +83,7 @@ def stored(
 
 def row(found: Found) -> dict[str, object]:
     """The row of a plan in the file. It has only those other meshes that the picture
-    shows, in hundredths of the fastest time and whole GiB."""
+    shows. Times are in hundredths of the fastest, and memory is in whole GiB."""
     best = [
         [one.shards, [one.sizes[axis] for axis in LAID], one.keys, list(one.folded),
          list(one.block), one.microbatches, one.chunks,

@@ -40,9 +40,9 @@ class RaceEntry:
     """The mesh of one lane, as it is stored.
 
     Args:
-        why: why it does not run, either memory or sequences that can't be divided over
-            the chips; "" if it runs.
-        sizes: of the axes that are larger than 1; empty if no mesh is admissible.
+        why: why it does not run: it has too little memory, or the sequences can't be
+            divided over the chips; "" if it runs.
+        sizes: the sizes of the axes larger than 1; empty if no mesh is admissible.
         settings: microbatches, chunks and recomputation, in words.
         held: bytes that a chip needs.
         room: bytes that a chip may use.
@@ -94,7 +94,7 @@ class Runner:
 
     @property
     def mesh(self) -> str:
-        """The sizes of its axes, in words."""
+        """The sizes of its axes, as text."""
         sizes = self.entry.sizes.items()
         return " × ".join(f"{axis} {size:,}" for axis, size in sizes) or "no mesh"
 

@@ -41,7 +41,7 @@ def machine_of(machine: str) -> Network:
 
 
 def usable(machine: str) -> float:
-    """Bytes of memory per chip that a plan may use, without the planner's headroom."""
+    """Bytes of memory per chip, minus the headroom that the planner leaves free."""
     return (1 - HEADROOM) * machine_of(machine).chip.memory_bytes
 
 
@@ -93,7 +93,7 @@ def filled(one: Candidate | None, seqs: int, model: str, machine: str) -> RaceEn
 
     Args:
         one: the mesh, or None if no mesh is admissible.
-        seqs: sequences with which the mesh was found, maybe more than the step has.
+        seqs: the sequences for which the mesh was found; the step may have fewer.
         model, machine: keys of `BATCHES` and `MACHINES`.
     """
     room, own = usable(machine), job_of(model, machine).seqs

@@ -1,10 +1,10 @@
 """One step of a published model and batch, on more and more chips.
 
 The batch does not change, as if more chips were bought for a given recipe. Llama 2 7B
-was trained with 4 million tokens per step ("Llama 2", arXiv:2307.09288,
-Table 1), 1,024 sequences of 4,096 tokens. Each chip takes whole sequences, one at a
-time, as long as there are enough of them (ZeRO-1). Then up to 8 chips share a sequence
-by tensor parallelism, and then 2 by context parallelism.
+was trained with 4 million tokens per step ("Llama 2", arXiv:2307.09288, Table 1), that
+is, 1,024 sequences of 4,096 tokens. Each chip takes whole sequences, one at a time, as
+long as there are enough of them (ZeRO-1). With more chips, up to 8 share a sequence by
+tensor parallelism, and then 2 such groups share one by context parallelism.
 """
 
 from collections.abc import Mapping
@@ -89,7 +89,7 @@ def scaled(chip: str, count: int) -> Scaled:
     """The step on `count` of these chips.
 
     Args:
-        chip: its name.
+        chip: the name of the chip.
         count: one of `COUNTS`.
     """
     found, axes = chips.find(chip), sizes(count)

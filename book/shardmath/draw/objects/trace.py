@@ -1,7 +1,7 @@
-"""Pictures of a trace: one step on the chips, all steps on the links, or both ends.
+"""Pictures of a trace: a step on the chips, all steps on links, or start and end.
 
 If there are few blocks, each has the same colour everywhere. The darkness of a cell
-shows how much of its block is there, or how many of the terms of a sum.
+shows how much of its block is there, or how many terms of a sum it has.
 """
 
 from collections import defaultdict
@@ -33,7 +33,7 @@ SUMS = ("reduce_scatter", "all_reduce")
 
 @dataclass(frozen=True)
 class Scene:
-    """The places of the chips: their upper left corners, and the side of each."""
+    """The places of the chips: their upper left corners, and the length of a side."""
 
     corners: tuple[XY, ...]
     side: float
@@ -48,8 +48,8 @@ def trace_step(trace: Trace, step: int) -> Picture:
     """The sends in `step` as arrows, and what each chip holds after it as cells.
 
     Every chip has a cell for each block, or in an AllToAll for the block that each chip
-    sends to it. Step 0 is the start. Groups that are too large to be drawn chip by chip
-    are a sheet with a row for each chip and a column for each block.
+    sends to it. Step 0 is the start. A group that is too large to be drawn chip by chip
+    is drawn as a sheet with a row for each chip and a column for each block.
     """
     filled = _filled(trace, step)
     said = str(trace.steps[step - 1]) if step else "the start"
@@ -111,7 +111,8 @@ def trace_ends(trace: Trace) -> Picture:
 def trace_timeline(trace: Trace) -> Picture:
     """A time line of when the links work, and how much of the result is complete.
 
-    Links that do the same share a lane. A box is a step, and its light part is latency.
+    Links that do the same work share a lane. A box is a step, and its light part is the
+    latency.
     """
     finish = max(trace.seconds, trace.priced.seconds) or 1.0
     right = WIDEST - EDGE

@@ -1,4 +1,4 @@
-"""Draws the lanes of steps on one clock, with math above, network below, a playhead."""
+"""Draws the lanes of steps on one clock: math above, network below, and a playhead."""
 
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
@@ -37,7 +37,7 @@ class Window:
         return sum(end - start for start, end in self.panes)
 
     def at(self, elapsed: float) -> tuple[int, float]:
-        """The pane after so many seconds of the window, and the time in the step."""
+        """The pane at this second of the window, and the matching time in the step."""
         last = len(self.panes) - 1
         for n, (start, end) in enumerate(self.panes):
             if elapsed <= end - start or n == last:
@@ -46,7 +46,7 @@ class Window:
         return n, min(start + elapsed, end)
 
     def before(self, pane: int) -> float:
-        """The total seconds of the panes before a pane."""
+        """The total seconds of all panes before this one."""
         return sum(end - start for start, end in self.panes[:pane])
 
 
@@ -69,7 +69,7 @@ class Scale:
         return self.left(pane) + self.wide * (seconds - self.window.panes[pane][0])
 
     def seen(self, span: LaneSpan) -> Iterator[tuple[int, float, float]]:
-        """The panes in which a span is, and its ends in the drawing."""
+        """Each pane that shows a part of a span, and the ends of this part in units."""
         for pane, (start, end) in enumerate(self.window.panes):
             low, high = max(start, span.start), min(end, span.end)
             if high > low:
@@ -83,10 +83,10 @@ def two_lanes(
     windows: Mapping[str, Window],
     now: float,
 ) -> str:
-    """The picture of one or more steps, where the longest takes the full width.
+    """The picture of one or more steps; the longest of them takes the full width.
 
     Args:
-        title: written above it.
+        title: written above the picture.
         summary: the start of the description for screen readers.
         some: name → lanes of a step.
         windows: name → the seconds that are shown.

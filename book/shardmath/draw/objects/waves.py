@@ -21,7 +21,7 @@ def tiles(schedule: TileSchedule) -> Picture:
 
 
 def timeline(schedule: TileSchedule, title: str = "Tiles on the SMs") -> str:
-    """SMs over time. A box is a tile, or a block of SMs in step, and gaps are idle.
+    """SMs over time. A box is a tile, or SMs that work in step, and gaps are idle time.
 
     The dashed line "ideal" is the time if the work could be divided arbitrarily.
 
@@ -59,7 +59,8 @@ def sawtooth(sms: int, waves: int = 6) -> Picture:
     point is labelled.
 
     Raises:
-        ValueError: `sms` or `waves` is not a whole number from 1, or above 8 waves.
+        ValueError: `sms` or `waves` is not a whole number from 1, or `waves` is above
+            8.
 
     >>> print(sawtooth(132, waves=2).desc[24:])
     1 tile uses 0.8%, 133 use 50%. Each multiple of 132 uses all of it.

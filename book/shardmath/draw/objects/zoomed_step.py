@@ -1,8 +1,8 @@
 """One training step, from the whole step down to a single hop of an AllGather.
 
-The step is that of Llama 3.1 405B on 16,384 H100s, on the mesh that Meta reports
-("The Llama 3 Herd of Models", arXiv:2407.21783): tensor parallelism over 8, a pipeline
-of 16 stages, data parallelism over 128, and 16 million tokens. Its settings are those
+The step is that of Llama 3.1 405B on 16,384 H100s, on the mesh that Meta reports ("The
+Llama 3 Herd of Models", arXiv:2407.21783): tensor parallelism over 8, a pipeline of 16
+stages, data parallelism over 128, and 16 million tokens. The step's settings are those
 of chapter 14. All seconds come from the derivation of the step, from the clock of its
 prediction and from the prices of its collectives.
 """
@@ -131,7 +131,7 @@ class ZoomedStep:
 
     @cached_property
     def products(self) -> dict[str, float]:
-        """Weight → predicted seconds of its product in that pass."""
+        """Weight → predicted seconds of its product in the forward pass."""
         plans = self._layer[1].works[0].plans["forward"]
         return {
             plan.b.name: self.clock.product(*each)

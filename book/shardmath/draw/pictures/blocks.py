@@ -25,7 +25,7 @@ def named(
 
 
 def bottom(top: float, lines: int = 1) -> float:
-    """The bottom of a box with some lines."""
+    """The bottom of a box with this number of lines."""
     return top + ROW + LINE * (lines - 1)
 
 

@@ -13,12 +13,12 @@ SMALL = 112  # the square of one step
 def causal_load(*rings: CausalRing) -> Picture:
     """A panel for each ring: the queries and keys of each chip, and its work.
 
-    A row is a query and a column a key, in a sequence with 4 tokens per chip, in the
-    colour of the query's chip. Below it, a bar is the work of a chip in the whole
-    sequence, and the dashed line is the mean.
+    The sequence has 4 tokens per chip. A row is a query, in the colour of its chip, and
+    a column is a key. Below them, a bar is the work of a chip in the whole sequence,
+    and the dashed line is the mean.
 
     Args:
-        rings: all with the same number of chips, at most eight.
+        rings: rings that all have the same number of chips, at most eight.
 
     Raises:
         ValueError: there are no rings, or their numbers of chips differ or exceed 8.
@@ -49,7 +49,7 @@ def causal_steps(ring: CausalRing) -> Picture:
     """A panel for each step: what every chip computes in it, and how many chips work.
 
     Args:
-        ring: with 2 to 8 chips.
+        ring: a ring of 2 to 8 chips.
 
     Raises:
         ValueError: the ring has one chip, or more than eight.

@@ -31,8 +31,8 @@ def draw(thing: object) -> Picture:
     `Trace`                       when each link works, and how much of the result is
                                   there
     `Hierarchy`                   what the chips hold after each of the three stages
-    `CollectiveMatmul`                     a gather before a matmul, and inside it
-    a schedule                    what each SM, or each pipeline stage, does when
+    `CollectiveMatmul`            a gather before a matmul, and inside it
+    a schedule                    what each SM, or each pipeline stage, does over time
     a `Picture`                   itself
     ============================  =====================================================
 

@@ -12,7 +12,7 @@ MOST = 8  # chips
 
 
 def exchange(sent: Sequence[Sequence[int]]) -> Picture:
-    """An AllToAll as a grid with a row per chip, before it and, transposed, after it.
+    """An AllToAll as a grid with a row per chip: before it, and transposed after it.
 
     Args:
         sent: row i, column j: the tokens that chip i has for the experts of chip j.

@@ -15,7 +15,8 @@ GAP = 6  # between two of them
 def gpu_parts(gpu: Chip) -> Picture:
     """The parts of one GPU, with the rates between them.
 
-    Numbers of an SM are for one SM, and numbers of a subpartition for one of its four.
+    Numbers of an SM are for one SM. Numbers of a subpartition are for one of the four
+    in an SM.
 
     Raises:
         ValueError: `gpu` is not an NVIDIA GPU, or no source states one of its parts.

@@ -22,8 +22,8 @@ CHIP, SPACE, BYTE = 30, 5, 7  # a column, between two, the height of a byte
 def holdings(strategies: Mapping[str, Strategy], mesh: Mapping[str, int]) -> Picture:
     """A panel for each strategy: the parts of a matrix w[D, F] that every chip holds.
 
-    The heights of the boxes are 12 bytes of optimizer state, 2 of gradients and 2 of
-    weights per parameter. The part that a chip holds is filled, and the dashed edge
+    The heights of the boxes stand for 12 bytes of optimizer state, 2 of gradients and 2
+    of weights per parameter. The part that a chip holds is filled, and the dashed edge
     surrounds the whole.
 
     Args:

@@ -13,7 +13,7 @@ COPIES, MATH, HIGH = 44, 84, 26  # tops of the lanes, and their height
 
 
 def kernel_lanes(kernel: BlockedKernel, chip: Chip, steps: int = 10) -> Picture:
-    """Copies and math of the first steps. Each step takes as long as the longer one.
+    """Copies and math of the first steps. Each step takes as long as its longer part.
 
     Args:
         kernel: gives the blocks and the grid.

@@ -18,8 +18,8 @@ def loads(
 
     Args:
         by_name: name of a state, such as "before" → tokens of each expert.
-        slots: tokens that an expert can process; any more are dropped. None is no
-            limit.
+        slots: tokens that an expert can process; any more are dropped. None means that
+            there is no limit.
 
     Raises:
         ValueError: there are no loads, one is negative, all are zero, or `slots` is not

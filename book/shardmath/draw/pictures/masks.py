@@ -1,4 +1,4 @@
-"""The keys that each query sees in full attention, causally, and within a window."""
+"""The keys that each query sees in full, causal and windowed attention."""
 
 from collections.abc import Iterator
 
@@ -13,7 +13,7 @@ TOP = 30
 
 
 def masks(seq: int, window: int) -> Picture:
-    """Three squares with a row per query and a column per key, filled if it is seen.
+    """Three squares: rows are queries, columns are keys, filled where a key is seen.
 
     Args:
         seq: tokens of the sequence.

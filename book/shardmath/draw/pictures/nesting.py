@@ -16,7 +16,7 @@ CHIP, MOST = 18, 8  # side of a chip, and how many are drawn
 
 
 def nesting(step: Step, words: Mapping[str, str]) -> Picture:
-    """The axes of a mesh, where a box is one of the parts along an axis.
+    """The axes of a mesh, in which a box is one of the parts along an axis.
 
     A box says how many parts there are, which links join them, and how many bytes a
     chip sends along the axis in one step, with the time that this takes at full rate.

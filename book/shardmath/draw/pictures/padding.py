@@ -1,6 +1,6 @@
-"""A weight tile in a larger systolic array, where the rest multiplies zeros.
+"""A weight tile in a larger systolic array, the rest of which multiplies zeros.
 
-The arrays are drawn on one scale, so a larger one shows its cost.
+The arrays are drawn on one scale, so you can see what a larger one costs.
 """
 
 from collections.abc import Iterator, Sequence
@@ -14,7 +14,7 @@ SIDE = 268  # of the largest array, in units
 
 
 def padding(D: int, F: int | None = None, sizes: Sequence[int] = (128, 256)) -> Picture:
-    """Weights [D, F] in arrays of several sizes, with the share that does useful work.
+    """Weights [D, F] in arrays of several sizes, and the useful share of each array.
 
     Args:
         D: the contracted size, in rows of the array.

@@ -1,4 +1,4 @@
-"""TPU slices joined by the data-centre network, with the rates inside and between."""
+"""TPU slices on the data-centre network, with the rates within and between slices."""
 
 from collections.abc import Iterator
 from math import prod
@@ -14,7 +14,7 @@ DOTS, BAR = 6, 28  # chips along a side that stand for all, and height of the ne
 
 
 def slices(network: Slices) -> Picture:
-    """Some of the slices, with dots for some of their chips, and the network below.
+    """Some slices, with dots for some of their chips, and the network below them.
 
     Raises:
         ValueError: `network` is not a `networks.Slices`.

@@ -29,8 +29,8 @@ def streaming(
         B, D, F, chip, tile, precision: as for `roofline.tiled_matmul`.
 
     Raises:
-        ValueError: as for `tiled_matmul`; the tile is larger than Z, or a part is too
-            small to be seen on the scale of the others.
+        ValueError: as for `tiled_matmul`; also if the tile is larger than Z, or a part
+            is too small to be seen on the scale of the others.
 
     >>> from shardmath.hardware.chips import TPU_V5E
     >>> picture = streaming(8192, 8192, 8192, TPU_V5E, tile=(1024, 1024))

@@ -18,11 +18,11 @@ PARTS = 4  # chips that are drawn
 
 
 def matmuls(*ops: Contraction) -> Picture:
-    """Matmuls below each other, in blocks that name the devices that hold them.
+    """Matmuls below each other, in blocks labelled with the devices that hold them.
 
-    The collectives of a matmul are at arrows, to an operand or from the product to the
-    result. All sides are on one scale. On one device there are no collectives, so they
-    are not mentioned.
+    The collectives of a matmul are written at arrows, to an operand or from the product
+    to the result. All sides are on one scale. On one device there are no collectives,
+    so they are not mentioned.
 
     Raises:
         ValueError: there are no arguments.

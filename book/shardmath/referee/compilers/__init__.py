@@ -5,8 +5,8 @@
     found.memory, found.out_of_memory       # of one device
 
 XLA:TPU and XLA:GPU compile without an accelerator. Their results are kept in a small
-file for each program and target. So they can be read on any system, without these
-compilers, but only for exactly this program. `make referee` compiles everything again.
+file for each program and target. So any system can read them without these compilers,
+but only for exactly the same program. `make referee` compiles everything again.
 
 The results are bytes and the order of operations, but no times, because nothing runs.
 """

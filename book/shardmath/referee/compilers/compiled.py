@@ -20,9 +20,10 @@ class CompiledMemory:
             results.
         shared: bytes counted both in `arguments` and in `results`.
         temporaries: all other buffers. Some use the same memory at different times.
-        peak: the most that is held at once, to be compared with a device's memory.
+        peak: the most bytes held at once, to be compared with a device's memory.
             XLA:TPU's peak agrees with its refusal of programs that do not fit, and
-            XLA:GPU's is looser. XLA:CPU's leaves out temporaries, so it becomes None.
+            XLA:GPU's peak is less exact. XLA:CPU's leaves out temporaries, so `peak` is
+            None.
     """
 
     arguments: int
@@ -41,12 +42,12 @@ class CompiledMemory:
 
 @dataclass(frozen=True)
 class OutOfMemory:
-    """The TPU compiler's refusal: the bytes that one device needs, and that it has.
+    """The TPU compiler's refusal: the bytes that one device needs, and those it has.
 
     Args:
-        needed, available: bytes, to 1/100 of the unit that the compiler prints. It
-            reports the first sum that does not fit, so the whole program may need more
-            than `needed`.
+        needed, available: bytes, to 1/100 of the unit that the compiler prints. The
+            compiler reports the first sum that does not fit, so the whole program may
+            need more than `needed`.
         memory: the memory that is too small: "HBM", or "VMEM" for the blocks and the
             scratch memory of one kernel.
     """
@@ -87,17 +88,17 @@ class Overlapped:
 
 @dataclass(frozen=True, repr=False)
 class CompilerResult:
-    """A program compiled for a target: what it sends and holds. It is not run.
+    """A program compiled for a target: what it sends and what it holds. It is not run.
 
     Args:
-        name: of the program.
+        name: the program's name.
         target: the machine that it is compiled for.
         mesh: size by axis name, in device order.
         launches: its collectives, with the compiler's details; see `hlo.read`.
-        flops: of one device in one run, including all iterations of loops; see
+        flops: FLOPs of one device in one run, including all iterations of loops; see
             `hlo.flops`. None if the program has an operation that can't be counted,
             such as a custom kernel.
-        memory: of one device, or None if it is out of memory.
+        memory: that of one device, or None if the program is out of memory.
         out_of_memory: the TPU compiler's refusal, or None.
         overlaps: asynchronous collectives in the schedule, and how many have a matmul
             between start and end. None if there is no schedule; see `compile_for`.

@@ -64,21 +64,21 @@ def compile_for(
         machine: a target, or its name, such as ``"v5p:8x8x8"``; see `target`.
         fn: a JAX function, jitted or not. It must not contain a mesh of local devices;
             use `jax.P` alone, or an `AbstractMesh`.
-        args: pytrees of shapes with their placement: arrays of `sharding`, or arrays or
-            `jax.ShapeDtypeStruct` with a sharding on any mesh, of which only the spec
-            counts. Nothing is allocated.
+        args: pytrees of shapes with their placement. The leaves are arrays of
+            `sharding`, or JAX arrays or `jax.ShapeDtypeStruct` with a sharding on any
+            mesh. Only the spec of that sharding counts. Nothing is allocated.
         mesh: size by axis name, for axes that the compiler shards over, or a mesh of
             JAX, whose axis types are kept. By default the mesh of the arguments. A
             single device, such as ``"v5e:1"``, needs none.
         out: the placement of the result. By default the compiler chooses it.
-        options: of the compiler, by name.
+        options: options of the compiler, by name.
         schedule: for a TPU, whether to compile at the compiler's default level, so the
             schedule is that of a real run and its `overlaps` are listed. This takes
             several times as long as level O1, which is enough for counts and memory. A
             GPU has only one level.
         ops: whether to list each operation of the schedule too, in order. On a TPU this
             requires ``schedule=True``; `options` can then set another level.
-        name: of the program. By default the name of `fn`.
+        name: the program's name; by default the name of `fn`.
         trips, stated: see `hlo.read`.
 
     Returns:
@@ -87,9 +87,9 @@ def compile_for(
         bytes that it needs.
 
     Raises:
-        ValueError: the target does not exist, the mesh has another size, the kept
-            result can't be read, `ops` is neither True nor False, or `ops` is set for a
-            TPU without `schedule`.
+        ValueError: the target does not exist, the mesh and the target differ in size,
+            the kept result can't be read, `ops` is neither True nor False, or `ops` is
+            set for a TPU without `schedule`.
         NotCompiledError: no result of this program is kept, and its compiler is not
             installed. A notebook shows this error in one line.
 

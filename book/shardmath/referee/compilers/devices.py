@@ -23,7 +23,7 @@ PACKAGES = {"tpu": "libtpu", "cuda": "jax_plugins.xla_cuda13"}
 
 
 def missing(target: Target) -> str:
-    """Why this machine can't compile for `target`, or ""."""
+    """The reason why this machine can't compile for `target`, or ""."""
     package = PACKAGES.get(target.platform)
     if package is None:
         return ""
@@ -52,8 +52,8 @@ def installed(target: Target) -> dict[str, str]:
 def devices(target: Target, sizes: tuple[int, ...]) -> tuple[jax.Device, ...]:
     """The devices of `target` in the order of a mesh of `sizes`, row-major.
 
-    On a TPU slice, axes are placed on the torus as by `jax.make_mesh`, splitting a side
-    of the torus between two axes if necessary. Slices vary slowest. GPUs and the
+    On a TPU slice, axes are placed on the torus as `jax.make_mesh` places them. If
+    necessary, two axes share a side of the torus. Slices vary slowest. GPUs and the
     devices here are in the order of their numbers.
 
     Raises:

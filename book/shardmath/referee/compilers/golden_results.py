@@ -21,7 +21,7 @@ _DETAIL = ("asynchronous", "conditional", "shift", "senders", "returns")
 
 
 def referee() -> Path | None:
-    """The folder of `make referee`, or None if that is not running."""
+    """The folder that `make referee` writes to, or None if it is not running."""
     folder = os.environ.get(REFEREE)
     return Path(folder) if folder else None
 
@@ -33,7 +33,7 @@ def file_name(lowered: Lowered) -> str:
 
 
 def find(lowered: Lowered, folder: Path | None = None) -> CompilerResult | None:
-    """The result of a program that is kept in `folder`, or None.
+    """The result of a program, if it is kept in `folder`, or None.
 
     Args:
         folder: by default, the folder of the book's results.
@@ -66,7 +66,7 @@ def others(lowered: Lowered) -> int:
 
 
 def write(found: CompilerResult, lowered: Lowered, folder: Path) -> None:
-    """Keep a result, with sorted keys and a line for each launch."""
+    """Write a result to a file, with sorted keys and a line for each launch."""
     folder.mkdir(parents=True, exist_ok=True)
     file = folder / file_name(lowered)
     draft = file.with_suffix(f".{os.getpid()}")  # another process may use the file

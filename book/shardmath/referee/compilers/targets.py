@@ -101,7 +101,7 @@ def target(name: "str | Target") -> Target:
 
     Raises:
         ValueError: the kind is unknown, or the slice or node does not exist. The
-            message says what does.
+            message says what would be valid.
 
     Assumes:
         A slice has whole trays of 2 × 2 chips, because libtpu requires them. All shapes

@@ -1,4 +1,4 @@
-"""Reads from compiled HLO text what a program sends, how often, and its FLOPs.
+"""Reads compiled HLO text: what a program sends and how often, and its FLOPs.
 
     text = jax.jit(f).lower(…).compile().as_text()
     hlo.collectives_in(text, {"X": 4, "Y": 2})

@@ -62,12 +62,12 @@ _HARMLESS = {  # custom calls that compute nothing
 def flops(text: str, trips: Mapping[str, int] | None = None) -> float:
     """FLOPs that one device executes in one run of a compiled program.
 
-    A matmul counts as 2 · values of the result · contracted sizes, other floating-point
-    arithmetic as one operation per value (exp and sqrt too), and a sum over n values as
-    n − 1. A loop's body counts in every iteration, unlike in XLA's `cost_analysis`,
-    which counts it once. Of a conditional, the branch with most FLOPs counts.
-    Comparisons, conversions, integers outside matmuls and the additions of collectives
-    are not counted.
+    A matmul counts as 2 · values of the result · contracted sizes. Other floating-point
+    arithmetic, including exp and sqrt, counts as one operation per value, and a sum
+    over n values as n − 1. A loop's body counts in every iteration, unlike in XLA's
+    `cost_analysis`, which counts it once. In a conditional, only the branch with the
+    most FLOPs counts. Comparisons, conversions, integers outside matmuls and the
+    additions of collectives are not counted.
 
     Args:
         text: what ``compiled.as_text()`` returns.

@@ -65,9 +65,9 @@ def groups(text: str, devices: int) -> Groups:
 
 
 def axes_of(found: Groups, mesh: Mapping[str, int]) -> tuple[str, ...]:
-    """Axes of `mesh`, in its order, along which members of a group differ.
+    """The axes along which members of a group differ, in the order of `mesh`.
 
-    A group may be smaller than the product of these axes.
+    A group may be smaller than the product of the sizes of these axes.
 
     >>> axes_of(((0, 2, 4, 6), (1, 3, 5, 7)), {"X": 4, "Y": 2})
     ('X',)
@@ -83,8 +83,8 @@ def pairs(text: str, devices: int) -> tuple[tuple[int, int], ...]:
         devices: the number of devices that the program runs on.
 
     Raises:
-        ValueError: the text has another form, or a device does not exist or sends or
-            receives twice.
+        ValueError: the text has another form, or a device does not exist, sends twice,
+            or receives twice.
 
     >>> pairs("{{0,1}, {1, 0}, {2,2}}", devices=4)
     ((0, 1), (1, 0))
@@ -107,10 +107,10 @@ def pairs(text: str, devices: int) -> tuple[tuple[int, int], ...]:
 def shift_of(
     moves: tuple[tuple[int, int], ...], mesh: Mapping[str, int]
 ) -> tuple[tuple[str, ...], int | None]:
-    """Axes along which a permute sends, and by how many places it shifts, if uniform.
+    """Axes along which a permute sends, and its shift in places, or None.
 
     Several axes count as one ring of n devices, row-major. A shift is above −n/2 and at
-    most n/2. It is None if devices send over different distances.
+    most n/2. The shift is None if devices send over different distances.
 
     >>> shift_of(pairs("{{0,2},{2,4},{4,6},{6,0}}", 8), {"X": 4, "Y": 2})
     (('X',), 1)

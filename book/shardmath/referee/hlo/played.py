@@ -33,14 +33,14 @@ class PlayedSchedule:
     """The spans of a schedule, in the order of their starts.
 
     Args:
-        spans: of both lanes. Spans that wait are on the math lane.
+        spans: the spans of both lanes. Spans that wait are on the math lane.
     """
 
     spans: tuple[PlayedSpan, ...]
 
     @property
     def seconds(self) -> float:
-        """From the start to the last end."""
+        """Seconds from the start of the schedule to the last end."""
         return max((one.end for one in self.spans), default=0.0)
 
     @property
@@ -64,7 +64,7 @@ class PlayedSchedule:
         return self.network - self.overlap
 
     def intervals(self, lane: str, until: float | None = None) -> Intervals:
-        """When `lane` works, as merged (begin, end) in order.
+        """When `lane` works, as merged (begin, end) pairs in order.
 
         Args:
             lane: "math" or "network".
@@ -72,7 +72,7 @@ class PlayedSchedule:
                 whole schedule.
 
         Raises:
-            ValueError: `lane` is something else.
+            ValueError: `lane` is neither of these.
         """
         if lane not in ("math", "network"):
             raise ValueError(f"lane = {short_repr(lane)}: must be 'math' or 'network'")
@@ -87,9 +87,9 @@ class PlayedSchedule:
 def seconds(op: ScheduledOp, chip: Chip) -> float:
     """An estimate of how long one operation takes on a TPU, for playing a schedule.
 
-    A collective sends in both directions around a ring, and a permute in one, at the
-    full rate of the links. Other operations take the compiler's `cycles`, or their
-    lower bound if there are none.
+    We assume that a collective sends in both directions around a ring, and a permute in
+    one, at the full rate of the links. Other operations take the compiler's `cycles`,
+    or their lower bound if the compiler gives none.
 
     Args:
         op: an operation from `schedule`.
@@ -125,20 +125,21 @@ def play(
     """Play a schedule on a math lane and a network lane, each in the schedule's order.
 
     The math lane runs one operation after another. An asynchronous collective begins
-    when its start is reached and the network is free, and the math lane waits at its
-    end until it is done. At a synchronous collective, the math lane waits at once.
-    Permutes in opposite directions of a ring use different links, so they overlap.
+    when its start is reached and the network is free. The math lane waits at its end
+    until the collective is done. At a synchronous collective, the math lane waits at
+    once. Permutes in opposite directions of a ring use different links, so they
+    overlap.
 
     Args:
         ops: operations from `schedule`.
-        seconds: returns the time that an operation takes, or that the links need for a
-            collective.
+        seconds: a function that returns the seconds that an operation takes, or that
+            the links need for a collective.
 
     Returns:
         A PlayedSchedule.
 
     Raises:
-        ValueError: `ops` is not a list of ScheduledOp, or `seconds` not a function.
+        ValueError: `ops` is not a list of ScheduledOp, or `seconds` is not a function.
 
     Assumes:
         Copies between HBM and VMEM overlap with the math and are never late. A schedule
@@ -189,7 +190,7 @@ def _waited(
 
 
 def merged(intervals: Iterable[tuple[float, float]]) -> Intervals:
-    """The union of intervals, as few intervals as possible, in order.
+    """The union of intervals, in order, as the smallest number of intervals.
 
     >>> merged([(4, 5), (0, 2), (1, 3)])
     [(0, 3), (4, 5)]

@@ -41,9 +41,9 @@ class CompiledCollective:
         asynchronous: whether other work may run between its start and its end.
         loops: iterations of the while loops around it, outermost first.
         conditional: whether it is in a branch, which may or may not be taken.
-        shift: for a permute along a ring, by how many places; None for others.
-        senders: for a permute in which not all devices send, how many do. The record
-            still counts its bytes for every device.
+        shift: for a permute along a ring, by how many places it shifts; otherwise None.
+        senders: for a permute in which not all devices send, how many devices send. The
+            record still counts its bytes for every device.
         returns: the result's dtype if it differs from `dtype`. The text does not say
             which of the two is sent, so the bytes are those of `dtype`.
     """
@@ -81,7 +81,7 @@ def collectives_in(
 ) -> list[Collective]:
     """The collectives that a compiled program runs, without the compiler's details.
 
-    See `read` for what counts how often, the arguments and the errors.
+    See `read` for the arguments, the errors, and how often a collective counts.
 
     >>> text = '''HloModule jit_f, num_partitions=8
     ... ENTRY %main (x: f32[4]) -> f32[16] {
@@ -103,12 +103,12 @@ def read(
 ) -> list[CompiledCollective]:
     """Every collective of a compiled program, one record per array, in program order.
 
-    Collectives in a loop count in every iteration, asynchronous pairs once, and all
-    branches of a conditional as if taken. An instruction that sends several arrays
-    gives a record for each. Groups of one device send nothing and are left out. If the
-    members of a group differ along an axis but do not fill it, the record names the
-    axis and `group` is smaller than its size. A permute counts its bytes for every
-    device, even for devices that send nothing; see `senders`.
+    A collective in a loop counts in every iteration, and an asynchronous pair counts
+    once. All branches of a conditional count as if they were taken. An instruction that
+    sends several arrays gives a record for each. Groups of one device send nothing and
+    are left out. If the members of a group differ along an axis but do not fill it, the
+    record names the axis, and its `group` is smaller than the axis. A permute counts
+    its bytes for every device, even for devices that send nothing; see `senders`.
 
     Args:
         text: what ``compiled.as_text()`` returns.
@@ -118,14 +118,15 @@ def read(
         trips: name of a `while` instruction → its number of iterations, for loops whose
             end depends on data.
         stated: name of an instruction → what one run of it sends, for instructions
-            whose text does not say: ``ragged-all-to-all``, and kernels that send.
+            whose text does not say this: ``ragged-all-to-all``, and kernels that send.
 
     Raises:
-        ValueError: the text is not optimised HLO; the mesh has another size; a loop
-            with collectives has a number of iterations that is neither known nor in
-            `trips`; `trips` or `stated` names an unknown instruction; or a collective
-            can't be read and is not `stated`, or is not reached from the entry. So no
-            collective is lost, except those of kernels that name no mesh axis.
+        ValueError: the text is not optimised HLO; the mesh does not match the program's
+            devices; a loop with collectives has a number of iterations that is neither
+            known nor in `trips`; `trips` or `stated` names an unknown instruction; or a
+            collective can't be read and is not `stated`, or is not reached from the
+            entry. Because of these errors, no collective is lost, except those of
+            kernels that name no mesh axis.
     """
     module = parse(text)
     program = _Program(module, _checked(module, mesh), _turns(trips), _stated(stated))

@@ -45,9 +45,9 @@ class ScheduledOp:
         cycles: the compiler's estimate, or None if the text has none.
         op: the collective that it starts or runs, a key of `collectives.NAMES`, or "".
         sent: bytes that a device sends for it.
-        shift: for a permute along a ring, by how many places.
+        shift: for a permute along a ring, by how many places it shifts.
         begins: whether it only starts something that another operation ends.
-        ends: the name of the operation that started what it waits for, or "".
+        ends: the name of the earlier operation that it ends and waits for, or "".
     """
 
     name: str
@@ -84,7 +84,8 @@ def schedule(
 
     The operations of a loop are listed for every iteration, and a fusion is one
     operation. Instructions that take no time (tuples, constants, bitcasts, scalars) are
-    left out. `op` and `sent` of a collective belong to the operation that starts it.
+    left out. The operation that starts a collective has the collective's `op` and
+    `sent`.
 
     Args:
         text: what ``compiled.as_text()`` returns.

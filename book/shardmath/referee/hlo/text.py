@@ -60,7 +60,8 @@ def taken_apart(line: object) -> Iterator[None]:
     """While `line` is read, turn the errors in BROKEN into ones that quote the line.
 
     Raises:
-        UnreadableLineError: instead of such an error, except UnknownTurnsError.
+        UnreadableLineError: raised instead of such an error, but not instead of an
+            UnknownTurnsError.
     """
     try:
         yield
@@ -137,7 +138,7 @@ class Instruction:
 
 @dataclass(frozen=True)
 class Computation:
-    """Instructions by name, in order. `root` is the one whose result it returns."""
+    """Instructions by name, in order. The computation returns the result of `root`."""
 
     name: str
     instructions: dict[str, Instruction]
@@ -153,10 +154,10 @@ class Module:
     """A compiled module.
 
     Args:
-        computations: by name.
-        entry: the computation that starts.
+        computations: its computations by name.
+        entry: the computation with which it starts.
         partitions: the number of devices that it was compiled for. If slices are joined
-            by a data-centre network, the devices of one slice.
+            by a data-centre network, this is the number of devices of one slice.
     """
 
     computations: dict[str, Computation]

@@ -1,4 +1,4 @@
-"""Reads what one collective instruction of compiled HLO sends, and between whom."""
+"""Reads what one collective instruction of compiled HLO sends, and to which devices."""
 
 import math
 import re
@@ -39,9 +39,9 @@ class Transfer:
         op, axes, group: as in `Collective`.
         arrays: (dtype, bytes as in `Collective`) of each array.
         returns: the result's dtype if it differs from that of the arrays, else "".
-        shift: for a permute along a ring, by how many places.
+        shift: for a permute along a ring, by how many places it shifts.
         pairs: for a permute, (source, target) of each device that sends.
-        devices: the number of devices that run the permute, sending or not.
+        devices: the number of devices that run the permute, whether or not they send.
     """
 
     op: str
@@ -55,12 +55,12 @@ class Transfer:
 
     @property
     def senders(self) -> int | None:
-        """For a permute in which not all devices send, how many do; else None."""
+        """How many devices send, for a permute in which not all do; otherwise None."""
         return len(self.pairs) if len(self.pairs) < self.devices else None
 
 
 def moves(line: Instruction) -> bool:
-    """Whether `line` sends data to other devices. The end of a pair does not."""
+    """Whether `line` sends data to other devices. The end of a pair sends nothing."""
     opcode = line.opcode.removesuffix("-start")
     if opcode == "send":  # other sends go to the host
         return over_dcn(line) or "is_host_transfer=true" not in line.rest
@@ -148,7 +148,7 @@ def permute(
 def rings_closed(
     found: dict[str, Transfer], mesh: Mapping[str, int]
 ) -> dict[str, Transfer]:
-    """`found`, by names of instructions, with the two halves of a ring as one permute.
+    """`found`, by instruction name, with both halves of a ring merged into one permute.
 
     To pipeline sends, XLA:GPU splits a ring into its wrap-around edge and the rest.
     Because each device still sends only once, two records would double the bytes.
@@ -174,8 +174,9 @@ def can_be_half(line: Instruction) -> bool:
 def chain(where: Computation, line: Instruction) -> str:
     """Place of `line` in a chain of TPU fusions that share one asynchronous collective.
 
-    The text repeats the collective in each of them. Only the first, "begun", counts.
-    The others are "continued". The result is "" if there is no chain.
+    The text repeats the collective in each fusion. Only the first fusion counts: its
+    place is "begun". That of the others is "continued", and "" means that there is no
+    chain.
     """
     if 'chain_id="' not in line.attributes:
         return ""

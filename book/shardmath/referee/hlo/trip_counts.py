@@ -1,8 +1,9 @@
 """Finds how many iterations a while loop of compiled HLO has.
 
 On CPUs and GPUs the compiler writes the count (`known_trip_count`), so it is read. On
-TPUs the loop's counter is computed. The integers on which the condition depends start
-at known values, and the body changes them by simple arithmetic.
+TPUs it is found by computing the loop's counter in each iteration. The integers on
+which the condition depends start at known values, and the body changes them by simple
+arithmetic.
 """
 
 import re
@@ -70,7 +71,7 @@ def turns_of(
 def trip_count(
     module: Module, caller: Computation, loop: Instruction, arguments: Arguments
 ) -> int | None:
-    """How many iterations `loop` has each time it runs, or None if data decides.
+    """How many iterations `loop` has in each run, or None if that depends on data.
 
     Args:
         module: all computations.
@@ -148,7 +149,7 @@ def integer(
     index: tuple[int, ...],
     arguments: Arguments,
 ) -> int | None:
-    """The value of a scalar `result`, or of its part `index`. None if data decides."""
+    """The value of a scalar `result`, or of its part `index`; None if it is unknown."""
 
     def part(operand: Instruction, index: tuple[int, ...] = ()) -> int | None:
         return integer(module, where, operand, index, arguments)

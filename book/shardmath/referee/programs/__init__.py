@@ -8,8 +8,8 @@
 `gradients` and `train_step` are programs of the reference Transformer (`block`), whose
 arrays are placed by a strategy of `training`.
 
-A placement is a line in the book's notation, ``"A[I_X, J]"``, an array of `sharding`, a
-`jax.P`, or a tuple of its arguments.
+A placement is a line in the book's notation such as ``"A[I_X, J]"``, an array of
+`sharding`, a `jax.P`, or a tuple of the arguments of `jax.P`.
 """
 
 from .pins import Pins

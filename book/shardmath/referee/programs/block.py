@@ -37,10 +37,10 @@ POLICIES = {
 
 
 def dims(model: Model) -> dict[str, Any]:
-    """The dimensions of every weight, by name. Those of the layers are under "layers".
+    """The dimensions of every weight by name. Weights of layers are under "layers".
 
     Raises:
-        ValueError: `model` is not a Model, or this program does not have its layers.
+        ValueError: `model` is not a Model, or has layers that this program lacks.
 
     >>> from shardmath.transformer import LLAMA_3_8B
     >>> dims(LLAMA_3_8B)["layers"]["q"], dims(LLAMA_3_8B)["unembed"]
@@ -62,10 +62,10 @@ def dims(model: Model) -> dict[str, Any]:
 
 
 def shapes(model: Model, dtype: str = "bf16") -> dict[str, Any]:
-    """The weights as `jax.ShapeDtypeStruct`. Those of the layers are stacked over L.
+    """The weights as `jax.ShapeDtypeStruct`. Weights of layers are stacked over L.
 
     Raises:
-        ValueError: `dtype` is unknown, or as for `dims`.
+        ValueError: `dtype` is unknown, or `dims` raises the error.
 
     >>> from math import prod
     >>> from shardmath.transformer import LLAMA_3_8B
@@ -153,8 +153,8 @@ def layers(
         x: the residual stream [B, S, D].
         w: weights of the layers, stacked over L.
         remat: what is kept for the backward pass. "none": everything that it reads,
-            except norms and gathered weights; "selective": the same except scores and
-            softmax; "elementwise": the results of matmuls with weights and of
+            except norms and gathered weights; "selective": the same, but without scores
+            and softmax; "elementwise": the results of matmuls with weights and of
             attention; "dots": the results of matmuls with weights; "full": only the
             input of each layer. Everything else is computed again.
         pins: where arrays are placed.

@@ -26,15 +26,17 @@ class Pins:
 
     A constraint says how an array is sharded but not how it gets there. So a gathered
     array is pinned at **both ends**: before the gather, in the dtype to be sent, and
-    after it. Partial sums are pinned only after their sum, because pinning the whole
-    array first would make every device add it up. The gradient of a gather is a sum and
-    that of a sum is a gather, so arrays and their gradients are pinned differently.
+    after it. Partial sums are pinned only after they are added up, because pinning the
+    whole array first would make every device compute the whole sum. The gradient of a
+    gather is a sum, and the gradient of a sum is a gather, so arrays and their
+    gradients are pinned differently.
 
     Args:
         strategy: layouts by dimension.
-        mesh: with automatic axes. With None, there is one device and nothing is pinned.
-        both_ends: if False, every array is pinned only at its end, as in a naive
-            program, and JAX pins its gradient there too.
+        mesh: a mesh with automatic axes. If it is None, there is one device and nothing
+            is pinned.
+        both_ends: if False, every array is pinned only to its final layout, as in a
+            naive program, and JAX pins its gradient to that layout too.
         forget: whether to keep the shards of a weight for the backward pass instead of
             the gathered weight. Rematerialisation does this anyway.
     """
@@ -111,7 +113,7 @@ class Pins:
         return keep(x, weight)
 
     def times(self, line: str, x: jax.Array, weight: jax.Array) -> jax.Array:
-        """x · weight, given as a line of `einsum` such as ``"BSD,DF->BSF"``."""
+        """x · weight, by `einsum` with a `line` such as ``"BSD,DF->BSF"``."""
         operands, dims = line.split("->")
         y = self.apply(partial(jnp.einsum, line), x, weight, operands.split(",")[1])
         return self.leaving(y, dims) if dims.endswith("D") else self.inside(y, dims)

@@ -28,7 +28,7 @@ def spec(placement: Placement, mesh: Mapping[str, int] | None = None) -> jax.P:
             a tuple of its arguments.
         mesh: size by axis name, to split a line's subscripts into axes. Without it,
             each letter of a subscript in capitals is an axis, and any other subscript
-            is one axis.
+            is a single axis.
 
     Raises:
         ValueError: the line is not in the notation, `placement` is something else, or
@@ -69,7 +69,7 @@ def place(values: object, mesh: jax.sharding.Mesh, placement: Placement) -> jax.
     """`values` on the devices of `mesh`, sharded as `placement` says.
 
     Raises:
-        ValueError: `mesh` is not a `jax.sharding.Mesh`, or as for `spec`.
+        ValueError: `mesh` is not a `jax.sharding.Mesh`, or `spec` raises the error.
 
     >>> mesh = jax.make_mesh((4, 2), ("X", "Y"))
     >>> jax.typeof(place(np.ones((8, 6), "float32"), mesh, "A[I_X, J_Y]"))
@@ -89,7 +89,7 @@ def drawn(
     """Arrays of random values (normal, mean 0, variance 1), placed as `arrays` say.
 
     Args:
-        mesh: of JAX, with the axes of the arrays.
+        mesh: a JAX mesh with the axes of the arrays.
         arrays: arrays of `sharding`, which give shape and placement.
         dtype: JAX's name of the dtype. By default that of each array.
         seed: the same seed draws the same numbers.
@@ -112,7 +112,7 @@ def abstract(
     *arrays: ShardedArray,
     dtype: str | None = None,
 ) -> list[jax.ShapeDtypeStruct]:
-    """The shapes of `arrays`, placed as they say, to compile for without allocating.
+    """The shapes of `arrays` with their placement, to compile without allocating them.
 
     Arguments and errors are those of `drawn`, but `mesh` may have no devices.
 
@@ -283,8 +283,8 @@ def compiled(
         A Program. Its collectives, FLOPs and memory are those of one device.
 
     Raises:
-        ValueError: the operands are on several meshes. Errors of `fn` are raised as
-            they are.
+        ValueError: the operands are on several meshes. Errors of `fn` are raised
+            unchanged.
 
     >>> mesh = jax.make_mesh((8,), ("X",))
     >>> x = place(np.ones(4096, "float32"), mesh, "x[I_X]")

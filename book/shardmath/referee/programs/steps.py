@@ -37,11 +37,12 @@ def gradients(
     Args:
         strategy: how the arrays are sharded.
         model: dense, with one norm before attention and one before the MLP.
-        mesh: of real devices or of a target's; or an `AbstractMesh` or sizes by axis
-            name, to lower for or to pass to `compilers.compile_for`.
-        seqs, seq: B, the sequences on all devices together, and S, tokens of each.
+        mesh: a mesh of real devices or of a target's devices; or, for lowering or for
+            `compilers.compile_for`, an `AbstractMesh` or sizes by axis name.
+        seqs, seq: B, the sequences on all devices together, and S, the tokens of each.
         remat: a policy of `transformer.REMAT`; see `block.layers`.
-        dtype: of weights and activations, a key of `running.DTYPES` such as "bf16".
+        dtype: that of weights and activations, a key of `running.DTYPES` such as
+            "bf16".
         vocabulary: whether to include embedding, head and cross-entropy. If False, the
             program has only the layers and differentiates the sum of their result.
         pinned: whether to pin arrays at both ends; see `Pins`.
