@@ -101,6 +101,7 @@ def band(experts: bool) -> tuple[float, float]:
     return low, high
 
 
+@cache
 def sustained(chip: Chip, precision: str) -> float:
     """FLOPs/s of a large matmul: the peak times a measured share of it.
 

@@ -359,6 +359,8 @@ def stage_seconds(
             (backward, one.recompute),
             (backward, one.backward),
         ):
+            if not any(done_):  # nothing is computed again
+                continue
             each = clock.part(done_, hops)
             for name, seconds in zip(each._fields, each, strict=True):
                 found[name] += count * seconds
