@@ -188,8 +188,8 @@ FIGURE = Figure(
     first="chips",
     presets={
         "data parallel": {"stage": "data parallel", "chips": 16},
+        "ZeRO-1": {"stage": "ZeRO-1", "chips": 16},
         "FSDP over 16": {"stage": "ZeRO-3, FSDP", "chips": 16},
-        "no remat": {"stage": "ZeRO-3, FSDP", "chips": 16, "remat": "none"},
-        "405B on v5e": {"model": LLAMA_3_405B.name, "chip": "TPU v5e", "chips": 256},
+        "405B on H100": {"model": LLAMA_3_405B.name, "chip": "H100", "chips": 128},
     },
 )  # fmt: skip
