@@ -1,10 +1,15 @@
-"""How a page is laid out: open code, distances of pictures, stages of live figures."""
+"""How a page is laid out: open code, distances of pictures, stages of live figures.
 
+And what it tells before a reader has guessed.
+"""
+
+import re
 from dataclasses import dataclass
 
 SCREEN = {"width": 1280, "height": 900}
 MOST_CODE = 0.15  # of the page's height
 LONGEST_STRETCH = 3.0  # screens without a picture
+MOST_SCREENS = 26  # before any guess
 MOST_OVER = 10  # pixels: a gap that nobody sees
 MEASURE = """() => {
     const article = document.querySelector("article").getBoundingClientRect();
@@ -121,3 +126,39 @@ def misplaced(page, width: int) -> list[str]:
         }
         told += [f"{stage['name']}: {what}" for what, is_so in wrong.items() if is_so]
     return told
+
+
+TOLD_BEFORE = """() => [...document.querySelectorAll(".sm-guess")].map((form) => {
+    const said = document.getElementById(`${form.dataset.anchor}-answer`).textContent;
+    const above = document.createRange();
+    above.setStart(form.closest("section"), 0);
+    above.setEndBefore(form);
+    return [said, above.toString()];
+})"""
+
+
+def told_too_early(page) -> list[str]:
+    """What a chapter shows, with no guess made, of the answers that should wait.
+
+    All that a guess opens should be out of sight, and no number that it asks for should
+    stand above it in its section.
+    """
+    waiting = page.locator(".sm-behind")
+    if not waiting.count():
+        return ["no guess is asked for"]
+    found = waiting.evaluate_all(
+        "all => all.filter((e) => e.firstElementChild.checkVisibility())"
+        ".map((e) => `${e.id} is seen`)"
+    )
+    for said, above in page.evaluate(TOLD_BEFORE):
+        answer = spaced(said).partition(":")[2].strip(" .")
+        if number := re.fullmatch(r"([\d.,]+)\s?(\D+)", answer):  # with its unit
+            wanted = r"\s?".join(map(re.escape, number.groups()))
+            if re.search(rf"(?<![\d.,]){wanted}(?!\w)", spaced(above)):
+                found.append(f"{answer} stands above its guess")
+    return found
+
+
+def spaced(text):
+    """The text with plain single spaces."""
+    return " ".join(text.split())

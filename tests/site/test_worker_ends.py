@@ -23,10 +23,11 @@ self.postMessage = (data) => {
 # A worker that is busy for longer than it waits for a piece of a pack, while one comes.
 BUSY = """
 const bringing = self.fetch;
+const memory = new WebAssembly.Memory({ initial: 1, maximum: 1, shared: true });
 self.fetch = (...request) => {
     const coming = bringing(...request);
     if (String(request[0]).endsWith("base.pack"))
-        setTimeout(() => { for (const end = Date.now() + 9_000; Date.now() < end; ); });
+        setTimeout(() => Atomics.wait(new Int32Array(memory.buffer), 0, 0, 9_000));
     return coming; };
 """
 PROMPT = """async () => {
