@@ -25,6 +25,7 @@ of one array, found by `sharding.reshard`, or a series of hops.
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from math import prod
 from types import MappingProxyType
 
@@ -176,7 +177,8 @@ class Lines:
     ):
         self.strategy, self.mesh, self.sizes, self.dtype = strategy, mesh, sizes, dtype
         self.formats = formats  # by role, if it is not `dtype`; see `job.ROLES`
-        self._plans: dict[tuple[ShardedArray, ...], ShardingPlan] = {}
+        self._ahead: dict[Matmul, ShardingPlan] = {}
+        self._back: dict[Matmul, tuple[ShardingPlan, ShardingPlan]] = {}
         self._changes: dict[tuple[ShardedArray, ...], Changes] = {}
         self._arrays: dict[tuple, ShardedArray] = {}
 
@@ -208,19 +210,23 @@ class Lines:
 
     def forward(self, line: Matmul) -> ShardingPlan:
         """x · w -> y"""
-        x, w, y = self._read(line), self.weight(line.weight), line.result
-        return self._plan(x, w, self.activation(y))
+        if line not in self._ahead:
+            x, w, y = self._read(line), self.weight(line.weight), line.result
+            self._ahead[line] = _planned(x, w, self.activation(y))
+        return self._ahead[line]
 
     def backward(self, line: Matmul) -> tuple[ShardingPlan, ShardingPlan]:
         """dy · w -> dx and x · dy -> dw"""
-        into_x, into_w = line.backward
-        dy, dx, dw = into_x.reads, into_x.result, into_w.result
-        w, at = self.weight(line.weight), self.activation
-        terms = self.array(dy, self.rests(dy), self._copies(line))
-        return (
-            self._plan(terms, w, at(dx)),
-            self._plan(self._read(line), terms, self.gradient(dw)),
-        )
+        if line not in self._back:
+            into_x, into_w = line.backward
+            dy, dx, dw = into_x.reads, into_x.result, into_w.result
+            w, at = self.weight(line.weight), self.activation
+            terms = self.array(dy, self.rests(dy), self._copies(line))
+            self._back[line] = (
+                _planned(terms, w, at(dx)),
+                _planned(self._read(line), terms, self.gradient(dw)),
+            )
+        return self._back[line]
 
     def _read(self, line: Matmul) -> ShardedArray:
         """What a line reads, in its layout between uses; if KV heads are copied, the
@@ -390,10 +396,12 @@ class Lines:
             self._arrays[key] = found
         return self._arrays[key]
 
-    def _plan(self, *lie: ShardedArray) -> ShardingPlan:
-        if lie not in self._plans:
-            self._plans[lie] = default_plan(*lie)
-        return self._plans[lie]
+
+@lru_cache(maxsize=2048)
+def _planned(a: ShardedArray, b: ShardedArray, c: ShardedArray) -> ShardingPlan:
+    """`default_plan` with a cache, because strategies that differ in one thing, such as
+    what they do with keys, share most of their plans."""
+    return default_plan(a, b, c)
 
 
 def layer_work(

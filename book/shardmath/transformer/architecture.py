@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import KW_ONLY, dataclass, field
+from functools import cached_property
 
 from ..base.facts import Fact, Source
 from ..base.units import flags, non_negative_int, positive_int, short_repr
@@ -437,7 +438,7 @@ class Model:
         otherwise those of any layer with attention."""
         return (*self._projections, *self._dense_inner)
 
-    @property
+    @cached_property
     def stack(self) -> tuple[tuple[int, tuple[Matmul, ...]], ...]:
         """The number of layers of each kind, and the matmuls of one such layer.
 
@@ -599,7 +600,7 @@ class Model:
         gated = self.gated and not self.experts.ungated
         return tuple(map(matmul, lines if gated else lines[1:]))
 
-    @property
+    @cached_property
     def params(self) -> int:
         """All parameters: 2 · vocab · D (half if tied), the layers, the last norm."""
         layers = sum(count * self._layer_params(lines) for count, lines in self.stack)
@@ -669,7 +670,7 @@ class Model:
         """Parameters of a layer; if only some layers have experts, of one that has."""
         return self._layer_params(self.layer)
 
-    @property
+    @cached_property
     def matmul_params(self) -> int:
         """Parameters of all weights that a matmul reads, including the head."""
         return sum(
