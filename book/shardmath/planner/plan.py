@@ -516,6 +516,7 @@ def nearest(search: Search) -> tuple[str, ...]:
     """Changes that would make a mesh fit if none does: no headroom, more
     recomputation, a smaller batch, or more chips."""
     job, found = search.job, []
+    fewest = least_chips(job, search.capacity)
     whole = search.network.chip.memory_bytes
     if search.least[0] <= whole and search.capacity < whole:
         found.append(f"it fits if no memory has to stay free: hbm={whole:.0f}")
@@ -525,13 +526,16 @@ def nearest(search: Search) -> tuple[str, ...]:
         other = Search(job, search.network, search.fixed, search.capacity, all_again)
         if any(True for _ in other.fitting()):
             found.append("remat 'full' fits")
+    enough = search.network.chips >= fewest
     for part in (2, 4, 8):
-        if job.seqs % part == 0 and _fits(search, seqs=job.seqs // part):
+        if enough and job.seqs % part == 0 and _fits(search, seqs=job.seqs // part):
             tokens = job.seqs // part * job.seq
             found.append(f"a batch of {tokens:,} tokens fits, 1/{part} of it")
             break
     for times in (2**n for n in range(1, 11)):
         chips = times * search.network.chips
+        if chips < fewest:
+            continue
         more = Network((Switch(chips, 1.0, 0.0),), "more chips", search.network.chip)
         larger = Search(job, more, search.fixed, search.capacity, search.space)
         larger.patterns = search.patterns  # they do not depend on the network
@@ -539,6 +543,22 @@ def nearest(search: Search) -> tuple[str, ...]:
             found.append(f"{chips:,} chips fit, {times} times as many")
             break
     return tuple(found)
+
+
+def least_chips(job: Job, capacity: float) -> float:
+    """The number of chips below which no mesh fits, however small the batch is: they
+    have too little memory even if each weight, gradient and state is held only once.
+
+    Args:
+        job: the model, its batch and its numerics.
+        capacity: bytes of HBM per chip that may be used.
+
+    >>> from shardmath.transformer import LLAMA_3_8B
+    >>> round(least_chips(Job(LLAMA_3_8B, 1, 8192), 80e9), 2)
+    1.61
+    """
+    held = job.width("gradients") + job.state_width + job.copy * job.width("weights")
+    return held * job.model.params / capacity
 
 
 @contextmanager
