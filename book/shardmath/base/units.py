@@ -191,6 +191,8 @@ def number(name: str, value: object) -> int | float:
     >>> number("B", 8), number("B", decimal.Decimal("0.5"))
     (8, 0.5)
     """
+    if type(value) in (int, float):  # bool is a type of its own
+        return value
     if not isinstance(value, bool | str | bytes):
         for convert in (operator.index, float):
             with contextlib.suppress(TypeError, ValueError, OverflowError):

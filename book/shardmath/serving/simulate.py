@@ -222,7 +222,9 @@ def _closed(server: PlayedServer, demand: Demand) -> list[tuple[int, Served]]:
 
 
 def _served(one: Sequence, arrival: float, finish: float) -> tuple[int, Served]:
-    request = replace(one.request, arrival=arrival)
+    request = one.request
+    if request.arrival != arrival:  # in a closed loop, a request starts when it is sent
+        request = replace(request, arrival=arrival)
     times = one.admitted, one.first, finish
     return one.number, Served(request, *times, one.preemptions, one.hits)
 
