@@ -2,6 +2,7 @@
 
 import math
 from dataclasses import dataclass
+from functools import lru_cache
 
 from ..base.units import positive, show
 from ..hardware.chips import Chip
@@ -161,6 +162,7 @@ def _capacity(
     )
 
 
+@lru_cache(maxsize=256)
 def smallest_layout(
     model: Model, chip: Chip, formats: Formats, reserve: float = RESERVE
 ) -> Layout | None:

@@ -105,7 +105,6 @@ class Linear(NamedTuple):
             with the math of one token of the server.
         head, head_flops, head_work: the same three for the head, with one row.
         per_flop, per_work: seconds per FLOP of attention, at the two rates.
-        launch: seconds of kernels and hops in a replayed step.
         network: seconds per token of a chip's group.
     """
 
@@ -120,7 +119,6 @@ class Linear(NamedTuple):
     head_work: float
     per_flop: float
     per_work: float
-    launch: float
     network: float
 
 
@@ -174,9 +172,9 @@ class Server:
 
     def with_(self, at: Calibration) -> "Server":
         """The same server with other fitted numbers."""
+        _ = self._linear  # both servers share it
         other = copy(self)
-        for name in ("_linear", "_launched"):
-            other.__dict__.pop(name, None)
+        other.__dict__.pop("_launched", None)
         other.at = at
         return other
 
@@ -189,7 +187,8 @@ class Server:
 
     @cached_property
     def _linear(self) -> "Linear":
-        """The coefficients of a step, which do not depend on the batch."""
+        """The coefficients of a step, which depend neither on the batch nor on the
+        fitted numbers."""
         chip, one, reached = self.chip, self.amounts, efficiencies()
         inner = [p for p in one.products if p.kind not in ("experts", "head")]
         routed = [p for p in one.products if p.kind == "experts"]
@@ -213,7 +212,6 @@ class Server:
               for f in (read, lambda x: math(x, printed), lambda x: math(x, likely))),
             1 / printed(wide),
             1 / (reached.attention * sustained(chip, wide)),
-            (one.kernels + self.wires.calls) * self.at.launch + self.wires.latency,
             self.wires.summed + self.wires.dealt + self.wires.sent,
         )  # fmt: skip
 
@@ -276,7 +274,8 @@ class Server:
         asked = one.scores[0] * seen + one.scores[1] * local + one.recurrence * rank
         asked *= verified
         tokens = rows = rank * verified
-        all_tokens, launch = decode * verified / layout.pipeline, x.launch
+        all_tokens = decode * verified / layout.pipeline
+        launch = self._launched + self.wires.latency
         share = self.touched(all_tokens)
         math, work = tokens * x.flops, tokens * x.work
         routed, experts = all_tokens * x.expert_flops, all_tokens * x.expert_work
@@ -318,7 +317,8 @@ class Server:
 
     @cached_property
     def _launched(self) -> float:
-        """Additional seconds of kernels in a step that is not replayed from a graph."""
+        """Seconds of a step's kernels in addition to their work. A step that is not
+        replayed from a graph takes them twice."""
         return (self.amounts.kernels + self.wires.calls) * self.at.launch
 
     def _grouped(self, tokens: float) -> float:

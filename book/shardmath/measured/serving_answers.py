@@ -6,7 +6,7 @@ answer names the rules that it used.
 
 import math
 from dataclasses import dataclass, field, replace
-from functools import cache
+from functools import cache, lru_cache
 
 from ..base.units import show
 from ..hardware.chips import CHIPS, Chip
@@ -52,6 +52,11 @@ AS_LONG = ("Llama 2 70B", "Mixtral 8x7B")
 # We guess that 99 of 100 requests have a latency below this multiple of the mean.
 SLOWEST = 1.5
 SLOTS = 1024  # sequences that engines may decode at once if all requests are queued
+# The rows of one run differ only in their metric and follow one another. They share the
+# run's load.
+_closed_loop = lru_cache(maxsize=64)(closed_loop)
+_open_loop = lru_cache(maxsize=64)(open_loop)
+_disaggregated = lru_cache(maxsize=64)(disaggregated)
 
 
 @dataclass(frozen=True)
@@ -84,7 +89,14 @@ class FilledRow:
 
     def at(self, numbers: Calibration) -> "FilledRow":
         """The same row with other fitted numbers."""
-        return replace(self, servers=tuple(one.with_(numbers) for one in self.servers))
+        servers = tuple(_with(one, numbers) for one in self.servers)
+        return replace(self, servers=servers)
+
+
+@lru_cache(maxsize=64)
+def _with(server: Server, numbers: Calibration) -> Server:
+    """A server with other fitted numbers, which all rows of a run share."""
+    return server.with_(numbers)
 
 
 def regime(row: ServingRow) -> str:
@@ -441,7 +453,7 @@ def load(found: FilledRow) -> Load:
         if row.concurrency is None:
             raise ValueError("concurrency: the row does not say how many requests")
         readers, writers = found.copies
-        return disaggregated(
+        return _disaggregated(
             *found.servers, row.concurrency, requests, readers, writers, scheduler
         )
     (server,), (copies,) = found.servers, found.copies
@@ -450,13 +462,13 @@ def load(found: FilledRow) -> Load:
             raise ValueError(
                 "rate: the row does not say one rate at which requests come"
             )
-        return open_loop(server, row.rate / copies, requests, scheduler)
+        return _open_loop(server, row.rate / copies, requests, scheduler)
     room = slots(server, requests, scheduler)
     if row.mode in QUEUED:
         return _queued(found, min(room, SLOTS))
     if row.concurrency is None:
         raise ValueError("concurrency: the row does not say how many requests")
-    return closed_loop(server, row.concurrency / copies, requests, scheduler, room)
+    return _closed_loop(server, row.concurrency / copies, requests, scheduler, room)
 
 
 def _queued(found: FilledRow, most: int) -> Load:
@@ -464,7 +476,7 @@ def _queued(found: FilledRow, most: int) -> Load:
     (server,), requests, scheduler = found.servers, found.requests, found.scheduler
 
     def at(clients: int) -> Load:
-        return closed_loop(server, clients, requests, scheduler, clients)
+        return _closed_loop(server, clients, requests, scheduler, clients)
 
     allowed = limits(found.row)
     now = at(most)

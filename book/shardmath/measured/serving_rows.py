@@ -11,7 +11,7 @@ import json
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from functools import cache
+from functools import cache, cached_property
 
 from ..base.units import short_repr
 from ..hardware import chips
@@ -185,7 +185,7 @@ class ServingRow:
     checkpoint: str = ""
     note: str = ""
 
-    @property
+    @cached_property
     def family(self) -> str:
         """A text that is the same for all points of one sweep.
 
