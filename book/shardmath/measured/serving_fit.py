@@ -25,6 +25,7 @@ import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
+from operator import mul
 
 from ..base.tables import Table, table
 from ..inference.efficiencies import FITTED, Calibration, calibration
@@ -63,10 +64,8 @@ class Predicted:
 
     def value(self, numbers: Calibration) -> float:
         """The prediction with other numbers."""
-        moves = (getattr(numbers, n) - getattr(self.at, n) for n in FITTED)
-        found = self.base + sum(
-            slope * move for slope, move in zip(self.slopes, moves, strict=True)
-        )
+        moves = [getattr(numbers, n) - getattr(self.at, n) for n in FITTED]
+        found = self.base + sum(map(mul, self.slopes, moves))
         found = max(found, 0.1 * self.base)
         if self.row.metric == "tokens":
             return min(found, self.bound)
