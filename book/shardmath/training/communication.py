@@ -179,6 +179,7 @@ class Lines:
         self.formats = formats  # by role, if it is not `dtype`; see `job.ROLES`
         self._ahead: dict[Matmul, ShardingPlan] = {}
         self._back: dict[Matmul, tuple[ShardingPlan, ShardingPlan]] = {}
+        self._updates: dict[Array, Changes] = {}
         self._changes: dict[tuple[ShardedArray, ...], Changes] = {}
         self._arrays: dict[tuple, ShardedArray] = {}
 
@@ -326,19 +327,15 @@ class Lines:
             self._changes[ends] = [step for step in steps if step.collective]
         return self._changes[ends]
 
-    def update(self, weight: Array, swaps: Iterable[Swap] = ()) -> Changes:
+    def update(self, weight: Array) -> Changes:
         """Changes of the gradient to the layout of the state, and of the new weight to
-        the layout in which weights are kept.
-
-        Args:
-            weight: the weight that is updated.
-            swaps: exchanges between two pipeline stages that both hold the weight and
-                have one part of its gradient each.
-        """
-        gradient = self.state(d_of(weight), "gradients")
-        summed = self.change(self.gradient(d_of(weight)), gradient)
-        back = self.change(self.state(weight, "weights"), self.weight(weight))
-        return [*summed, *swaps, *back]
+        the layout in which weights are kept."""
+        if weight not in self._updates:
+            gradient = self.state(d_of(weight), "gradients")
+            summed = self.change(self.gradient(d_of(weight)), gradient)
+            back = self.change(self.state(weight, "weights"), self.weight(weight))
+            self._updates[weight] = [*summed, *back]
+        return self._updates[weight]
 
     def swap(self, weight: Array, every: bool = False) -> Swap:
         """The part of a gradient that two stages send each other. After a stage has
