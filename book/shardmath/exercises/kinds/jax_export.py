@@ -23,6 +23,12 @@ _PRODUCT = re.compile(
 )
 _ELEMENTWISE = re.compile(r"stablehlo\.multiply .*: tensor<([\dx]*)[a-z]\w*>")
 MOST_BYTES = 2**30  # of temporary memory that an answer may use on one device
+# Machine code that isn't optimised. A case is small and runs once, so compiling it
+# takes much longer than running it.
+_QUICK = {
+    "xla_backend_optimization_level": "0",
+    "xla_cpu_use_fusion_emitters": "False",
+}
 
 
 def evidence_of(function: Callable, answer: Callable, arguments: Sequence) -> dict:
@@ -155,7 +161,11 @@ def run(
         return Finding("wrong", said)
     try:
         program = programs.compiled(
-            exported.program.call, *arguments, mesh=mesh, out=out, options=options
+            exported.program.call,
+            *arguments,
+            mesh=mesh,
+            out=out,
+            options={**_QUICK, **(options or {})},
         )
         if program.memory["temporaries"] > MOST_BYTES:
             return Finding("wrong", "the function needs more than 1 GiB on a device")
