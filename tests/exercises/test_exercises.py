@@ -11,7 +11,14 @@ from shardmath.exercises import answers
 from shardmath.exercises.kinds import Number, scaled
 from shardmath.grading import sandbox
 from shardmath.grading.grade import grade, references
-from shardmath.grading.notebook import ROLES, answers_in, checked, role, steps_in
+from shardmath.grading.notebook import (
+    ROLES,
+    CodeCell,
+    answers_in,
+    checked,
+    role,
+    steps_in,
+)
 from shardmath.grading.students import Owner
 from shardmath.grading.submissions import Submission
 from shardmath.hardware.roofline import tile_traffic
@@ -48,18 +55,47 @@ def test_blank_notebook_stores_what_is_to_do(path):
     }
 
 
-@each_notebook
-def test_worked_solutions_are_correct(path):
-    """The notebook with the solutions as answers, graded as a student's would be."""
-    notebook = exercises.solved(exercises.blank(path.name[:2], path.name))
-    submission = Submission(Owner("x"), path.name, tuple(steps_in(notebook.cells)))
-    reference = references(path.parent)
+# Between two notebooks: none may lean on what another one has imported or computed.
+FORGET = """
+for _name in [*globals()]:
+    if not _name.startswith("_"):
+        del globals()[_name]
+"""
+
+
+@pytest.fixture(scope="module")
+def graded(request):
+    """The notebooks that are tested, with the solutions as answers, graded as one.
+
+    One student hands them all in, in one file. Starting JAX twice for each of them
+    would take most of the time.
+    """
+    asked = {
+        item.callspec.params["path"]
+        for item in request.session.items
+        if "graded" in item.fixturenames and "path" in item.fixturenames
+    }
+    steps = []
+    for path in sorted(asked):
+        notebook = exercises.solved(exercises.blank(path.name[:2], path.name))
+        steps += [CodeCell(FORGET), *steps_in(notebook.cells)]
+    submission = Submission(Owner("x"), "solved.ipynb", tuple(steps))
     limits = sandbox.Limits(seconds=60)
-    graded = grade(submission, reference, "solved", limits, rung=best_walls())
-    assert graded.problem == ""
-    found = {row.question: row.finding for row in graded.rows}
+    reference = references(Path("exercises"))
+    return grade(submission, reference, "solved", limits, rung=best_walls())
+
+
+def test_every_cell_of_the_solutions_runs(graded):
+    assert (graded.problem, graded.notes) == ("", ())
+
+
+@each_notebook
+def test_worked_solutions_are_correct(path, graded):
+    """As a student's would be, in the sandbox, each on the imports of its notebook."""
+    asked = answers.chapter(path.name[:2])
+    found = {r.question: r.finding for r in graded.rows if r.question in asked}
     assert {q: f for q, f in found.items() if f.verdict != "correct"} == {}
-    assert list(found) == list(answers.chapter(path.name[:2]))
+    assert list(found) == list(asked)
 
 
 @pytest.mark.parametrize("n", [48, 96])
