@@ -1,6 +1,7 @@
 """Submissions for the grader's tests: one number, one function, one program."""
 
 import ast
+import atexit
 import contextlib
 import json
 import os
@@ -11,6 +12,7 @@ import time
 from pathlib import Path
 
 from IPython.core.interactiveshell import InteractiveShell
+from traitlets.config import Config
 
 from shardmath.exercises import answers
 from shardmath.exercises.kinds import Function, Number, Traffic
@@ -98,6 +100,16 @@ def best_walls():
         return isolation.isolation("none")
 
 
+def new_shell():
+    """An IPython that keeps no history, and does not tidy up when the tests end.
+
+    Each shell would then collect all garbage of the process twice, which takes seconds.
+    """
+    shell = InteractiveShell(config=Config({"HistoryManager": {"enabled": False}}))
+    atexit.unregister(shell.atexit_operations)
+    return shell
+
+
 def run_in_process(patch):
     """Both halves of the sandbox run here, which takes no time to start.
 
@@ -108,9 +120,7 @@ def run_in_process(patch):
     for name in ("exercises", "exercises.check", "grading"):
         module = sys.modules[f"shardmath.{name}"]
         patch.setattr(module, "check", module.check)
-    patch.setattr(
-        sandboxed, "_shell", lambda: sandboxed.as_in_jupyter(InteractiveShell())
-    )
+    patch.setattr(sandboxed, "_shell", lambda: sandboxed.as_in_jupyter(new_shell()))
 
     def run(module, job, *rest):
         results = {}
@@ -128,6 +138,13 @@ def run_in_process(patch):
     patch.setattr(sandbox, "run", run)
 
 
+# A function that never returns, and leaves the processor to other tests meanwhile.
+WAITS = f"""
+def {NAME}(*arguments):
+    import time
+    while True:
+        time.sleep(60)
+"""
 ENDLESS = """
 import ctypes, os
 try:

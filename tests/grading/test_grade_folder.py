@@ -17,6 +17,7 @@ from grading_material import (
     NAME,
     NUMBER,
     RIGHT,
+    WAITS,
     WRONG_NUMBER,
     best_walls,
     kill_with_an_answer_running,
@@ -89,10 +90,9 @@ def graded(tmp_path_factory):
     """One run over everything: rows by student, the folder, and what was said."""
     root = tmp_path_factory.mktemp("grade")
     raises = f"def {NAME}(*a):\n    return 1 / 0"
-    endless = f"def {NAME}(*a):\n    while True: pass"
     surrogates = "raise ValueError('\\ud800 \\x00')", "'\ud800'\n" + CODE
     tries = {
-        "exit": {NUMBER.id: STRANGERS, FUNCTION.id: endless},
+        "exit": {NUMBER.id: STRANGERS, FUNCTION.id: WAITS},
         "stops": {NUMBER.id: "answer = = 3", FUNCTION.id: "raise SystemExit"},
         "forger": {NUMBER.id: FORGERY},
         "bomb": {NUMBER.id: "answer = len(bytearray(2**36))", FUNCTION.id: raises},

@@ -12,6 +12,7 @@ from grading_material import (
     NUMBER,
     PROGRAM,
     PROGRAM_CODE,
+    WAITS,
     best_walls,
     run_in_process,
 )
@@ -151,10 +152,9 @@ def test_what_the_page_says_was_right_earns_nothing(tmp_path):
 
 
 def test_an_endless_answer_costs_its_own_limit(tmp_path):
-    endless = f"def {NAME}(*a):\n    while True: pass"
     one = found(
         tmp_path,
-        saved({FUNCTION.id: entry(endless), NUMBER.id: entry(repr(NUMBER.expected()))}),
+        saved({FUNCTION.id: entry(WAITS), NUMBER.id: entry(repr(NUMBER.expected()))}),
     )
     reference = references(Path("exercises"))
     limits = sandbox.Limits(seconds=3)
