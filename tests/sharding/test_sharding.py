@@ -27,11 +27,11 @@ from shardmath.hardware.mesh import Mesh
 from shardmath.hardware.networks import Cluster, NVLinkDomain, Torus, network
 from shardmath.hardware.networks.wiring import Network, Ring, Switch
 from shardmath.referee import hlo
-from shardmath.sharding import fused_axes
-from shardmath.sharding import plan as plan_module
+from shardmath.sharding import fused_axes, plan_search
 from shardmath.sharding import reshard_search as search_module
 from shardmath.sharding.contraction import default_plan
 from shardmath.sharding.layout import ShardedArray
+from shardmath.sharding.level_search import short_routes
 from shardmath.sharding.notation import parse, subscript
 from shardmath.sharding.plan import ShardingPlan, splits, splits_by_case
 from shardmath.sharding.prices import Prices
@@ -659,9 +659,14 @@ def test_the_best_plan_is_the_quickest_of_all_candidates(key, data):
         assert plan.estimate(mesh, "bf16").lower <= times[id(plan)] * (1 + 1e-9)
 
 
-def unlimited(*arguments, targets=None, most=None, **more):
-    """`routes` that searches for every state, however many collectives it takes."""
-    return routes(*arguments, **more)
+def unlimited(array, axes, prices, most, wanted=None, backwards=False):
+    """The ways to every state, however many collectives they take."""
+    return routes(array, axes, prices, backwards=backwards)
+
+
+def in_every_length(array, axes, prices, most, wanted=None, backwards=False):
+    """`short_routes` to every state, also if no plan can use so many collectives."""
+    return short_routes(array, axes, prices, most, None, backwards)
 
 
 @pytest.mark.parametrize(
@@ -708,47 +713,15 @@ def test_candidates_are_those_of_the_full_search(name, axes, data):
     assert all(len(plan.moved) <= most for plan in op.candidates)
     with pytest.MonkeyPatch.context() as patch:
         # Nothing is left out of the last step.
-        patch.setattr(
-            plan_module, "routes", lambda *a, **more: routes(*a[:3], None, **more)
-        )
+        patch.setattr(plan_search, "short_routes", in_every_length)
         every, _ = found()
         assert set(ours) == set(every)
         # Nothing is left out for its length but at the end.
-        patch.setattr(
-            plan_module, "routes", lambda *a, **more: unlimited(*a[:3], **more)
-        )
+        patch.setattr(plan_search, "short_routes", unlimited)
         full, op = found()
     pairs = zip(full, op.candidates, strict=True)
     assert {key for key, plan in pairs if len(plan.moved) <= most} <= set(ours)
     assert ours[0] == full[0]
-
-
-@pytest.mark.parametrize(
-    ("text", "name", "best"),
-    [
-        ("A[B_UV, D_WX] · W[D_WX, F_YZ] -> C[B_UV, F_YZ]", None, "AllReduce_WX C"),
-        ("A[B_XU, D_YV] · W[D_YV, F_Z] -> C[B_XU, F_ZW]", "h100:8x8", "AllReduce_VY C"),
-    ],
-)
-def test_six_axes_leave_few_states_to_search(text, name, best):
-    """A state that no plan can use with the collectives that are left is not settled.
-
-    With all states that one collective leads to, a search takes ten times as long.
-    """
-    settled = []
-
-    def counted(*arguments, **more):
-        found = routes(*arguments, **more)
-        settled.append(len(found.found))
-        return found
-
-    axes = dict.fromkeys("UVWXYZ", 2)
-    mesh = axes if name is None else Mesh(network(name), axes)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(plan_module, "routes", counted)
-        op = sharding.contract(text, mesh, B=4096, D=4096, F=4096)
-    assert op.best.moves == best
-    assert sum(settled) < 1_000  # of 13,327 placements of each of three arrays
 
 
 @pytest.mark.parametrize(
@@ -769,7 +742,7 @@ def test_axes_that_go_together_are_spelt_out_in_plans(text, slower):
     sizes = {"I": 64, "J": 64, "K": 64}
     whole = sharding.contract(text, mesh, **sizes)
     with pytest.MonkeyPatch.context() as patch:
-        for module in (plan_module, fused_axes):
+        for module in (plan_search, fused_axes):
             patch.setattr(module, "MOST_AXES", 3)
         few = sharding.contract(text, mesh, **sizes)
     for plan in few.candidates:
@@ -780,10 +753,69 @@ def test_axes_that_go_together_are_spelt_out_in_plans(text, slower):
     assert 0.999 < times[0] / times[1] < 1.001 * slower
 
 
+SIX = dict.fromkeys("UVWXYZ", 2)
+
+
+@pytest.mark.parametrize(
+    ("text", "name", "moves", "cost"),
+    [
+        ("A[I_UV, J_WX] · B[J_WX, K_YZ] -> C[I_UV, K_YZ]", None, 1, 3_145_728),
+        # In each array other axes are neighbours. Dijkstra's algorithm over all states
+        # finds the same cost.
+        ("A[I_UW, J_VY] · B[J_X, K_Z] -> C[I_Z, K_U]", None, 5, 9_961_472),
+        ("A[I_XU, J_YV] · B[J_YV, K_Z] -> C[I_XU, K_ZW]", "h100:8x8", 1, 33.23152e-6),
+    ],
+)
+def test_the_best_plan_over_six_axes(text, name, moves, cost):
+    mesh = SIX if name is None else Mesh(network(name), SIX)
+    op = sharding.contract(text, mesh, I=4096, J=4096, K=4096)
+    assert len(op.best.moved) == moves
+    found = op.best.sent if name is None else op.expected(op.best)
+    assert found == pytest.approx(cost, rel=1e-9)
+
+
+def test_six_axes_leave_plans_that_trade_bytes_for_flops(monkeypatch):
+    """Few plans are kept, but the quickest, and one for each number of FLOPs."""
+    monkeypatch.setattr(plan_search, "ALL_PLANS", 3)
+    text, mesh = "A[I, J_X] · B[J, K] -> C[I, K]", dict.fromkeys("VWXY", 2)
+    sizes = {"I": 64, "J": 64, "K": 64}
+    every = sharding.contract(text, mesh, **sizes)
+    monkeypatch.setattr(plan_search, "MOST_PLANS", 3)
+    few = sharding.contract(text, mesh, **sizes)
+    flops = [{plan.flops for plan in op.candidates} for op in (every, few)]
+    assert flops[0] == flops[1] == {2 * 64**3 / 2**n for n in range(5)}
+    assert len(few.candidates) < 30 < 200 < len(every.candidates)
+    assert few.plan.moves == every.plan.moves == "AllGather_X A"
+    assert few.best.sent == every.best.sent
+    fewest = [{p.flops: p.sent for p in op.plans[::-1]} for op in (every, few)]
+    assert fewest[0] == fewest[1]
+
+
+def test_the_plans_that_are_kept_take_the_least_time_in_turn(monkeypatch):
+    mesh = Mesh(network("h100:2x8"), dict.fromkeys("WXYZ", 2))
+    text, sizes = "A[I_W, J_X] · B[J_Y, K_Z] -> C[I_Y, K_X]", {"I": 512, "K": 512}
+    every = sharding.contract(text, mesh, J=4096, **sizes)
+    monkeypatch.setattr(plan_search, "ALL_PLANS", 3)
+    monkeypatch.setattr(plan_search, "MOST_PLANS", 50)
+    few = sharding.contract(text, mesh, J=4096, **sizes)
+
+    def in_turn(op):
+        found = {}  # with all axes, there can be two plans for a split
+        for plan in op.candidates:
+            split = plan.a.state, plan.b.state, plan.c.state
+            seconds = op._cost(plan)[1]
+            found[split] = min(seconds, found.get(split, math.inf))
+        return sorted(found.values())
+
+    assert in_turn(few)[:50] == in_turn(every)[:50]
+    assert len(few.candidates) < 80 < 1000 < len(every.candidates)
+    assert every._cost(few.best) == every._cost(every.best)
+
+
 def test_six_idle_axes_are_not_all_taken_for_one():
     """No more than it takes: a gather may still go over some of them."""
-    mesh = Mesh(network("h100:8x8"), dict.fromkeys("UVWXYZ", 2))
-    op = sharding.contract("A[B, D] · W[D, F] -> C[B, F]", mesh, B=4096, D=4096, F=4096)
+    text, sizes = "A[B, D] · W[D, F] -> C[B, F]", {"B": 4096, "D": 4096, "F": 4096}
+    op = sharding.contract(text, Mesh(network("h100:8x8"), SIX), **sizes)
     assert op.best.moves == "AllGather_XY C"
 
 
@@ -936,16 +968,16 @@ def distances(array: ShardedArray, mesh, cost) -> dict:
     return {(s, t): far[m, n] for s, m in at.items() for t, n in at.items()}
 
 
-def least_bytes(array: ShardedArray, most: int) -> list[dict]:
-    """The fewest bytes from any state to any other, by 0, 1, … `most` collectives."""
+def least_costs(array: ShardedArray, most: int, cost, several: bool) -> list[dict]:
+    """The least cost from any state to any other, by 0, 1, … `most` collectives."""
     every = list(states(array))
     free = np.full((len(every), len(every)), np.inf)
     paid = free.copy()
     np.fill_diagonal(free, 0)
     for (m, s), (n, t) in product(enumerate(every), repeat=2):
-        if m != n and (change := single(s, t, several=False)):
+        if m != n and (change := single(s, t, several)):
             moved = change.collective
-            (paid if moved else free)[m, n] = moved.sent if moved else 0
+            (paid if moved else free)[m, n] = cost(moved) if moved else 0
 
     def then(one, other):
         found = np.full_like(one, np.inf)
@@ -974,6 +1006,69 @@ SMALL = {
 }
 
 
+def cost_on(mesh):
+    """The time of a collective on a mesh; without one, the bytes it sends."""
+
+    def cost(c):
+        if not isinstance(mesh, Mesh):
+            return c.sent
+        try:
+            return collectives.price(c, mesh).seconds
+        except ValueError:  # two axes of one ring that are not neighbours
+            return np.inf
+
+    return cost
+
+
+@pytest.mark.parametrize("name", [*SMALL, "an axis of one device"])
+@pytest.mark.parametrize("backwards", [False, True])
+def test_ways_of_every_length_are_the_best(name, backwards):
+    """The level search against all chains with at most 0, 1, 2, 3 collectives."""
+    mesh = SMALL.get(name, {"X": 2, "Y": 1, "Z": 4})
+    priced = isinstance(mesh, Mesh)
+    prices = Prices(mesh) if priced else None
+    whole = sharding.array("A[I, J]", mesh, I=256, J=1024)
+    tables = least_costs(whole, 3, cost_on(mesh), priced)
+    every = list(states(whole))
+    rng = np.random.default_rng(1)
+    for n in rng.choice(len(every), 4, replace=False):
+        array = every[n]
+        axes = tuple(dict(array.mesh))
+        found = short_routes(array, axes, prices, 3, None, backwards)
+        for other in every:
+            ends = other.state, array.state
+            key = ends if backwards else ends[::-1]
+            ways = found.costs(other.state) if other.state in found else []
+            for most, table in enumerate(tables):
+                costs = [way for way in ways if way[2] <= most]
+                if not costs:
+                    assert table[key] == np.inf
+                    continue
+                time, sent, count = costs[0]
+                least = time / 1e15 if priced else sent / 4
+                assert least == pytest.approx(table[key], rel=1e-8, abs=1e-13)
+                steps = found.changes(other.state, count)
+                moved = [step.collective for step in steps if step.collective]
+                assert len(moved) == count
+                assert sum(c.sent for c in moved) == pytest.approx(sent / 4)
+                assert sum(map(cost_on(mesh), moved)) == pytest.approx(least)
+
+
+def test_arrays_of_any_size_are_searched():
+    """Costs are whole numbers, of however many digits."""
+    mesh = Mesh(network("h100:2x4"), {"X": 2, "Y": 2, "Z": 2})
+    found = {}
+    for n in (2**40, 10**12, 2**100):
+        array = sharding.array("A[I_X, J_Y]", mesh, I=n, J=n)
+        ways = short_routes(array, tuple("XYZ"), Prices(mesh), 3)
+        costs = {
+            s.state: ways.costs(s.state)[0] for s in states(array) if s.state in ways
+        }
+        found[n] = {state: cost[0] / n**2 for state, cost in costs.items()}
+    for n in (10**12, 2**100):  # latency is nothing next to the time of these bytes
+        assert found[n] == pytest.approx(found[2**40])
+
+
 @pytest.mark.parametrize("name", SMALL)
 def test_no_chain_is_better_than_the_resharding(name):
     """Every pair of shardings of a matrix: time on a mesh, bytes without one."""
@@ -982,15 +1077,7 @@ def test_no_chain_is_better_than_the_resharding(name):
     sizes = getattr(mesh, "axes", mesh)
     array = sharding.array("A[I, J]", mesh, I=256, J=1024)
 
-    def cost(c):
-        if not timed:
-            return c.sent
-        try:
-            return collectives.price(c, mesh).seconds
-        except ValueError:  # two axes of one ring that are not neighbours
-            return np.inf
-
-    least = distances(array, mesh if timed else None, cost)
+    least = distances(array, mesh if timed else None, cost_on(mesh))
     every = list(states(array))
     rng = np.random.default_rng(0)
     for source in rng.choice(len(every), 8, replace=False):
@@ -1018,7 +1105,7 @@ def test_the_best_plan_is_the_best_of_all_ways(data):
     op = sharding.contract(line(*arrays), mesh, **SIZES)
     assume(set(op.cases) == set(mesh))  # with idle axes there are two sets of ways
     most = len(op.plan.collectives) + 1
-    tables = [least_bytes(x, most) for x in arrays]
+    tables = [least_costs(x, most, lambda c: c.sent, False) for x in arrays]
     counts = [n for n in product(range(most + 1), repeat=3) if sum(n) == most]
     a, b, c = arrays
     totals = []
@@ -1086,9 +1173,9 @@ def test_a_contraction_takes_few_searches_whatever_its_plans(monkeypatch):
 
     def counted(*arguments, **more):
         searched.append(arguments[0])
-        return routes(*arguments, **more)
+        return short_routes(*arguments, **more)
 
-    monkeypatch.setattr(plan_module, "routes", counted)
+    monkeypatch.setattr(plan_search, "short_routes", counted)
     mesh = {"X": 2, "Y": 2, "Z": 2, "V": 2}
     text = "A[I_X, J_Y] · B[J_Y, K_Z] -> C[I_X, K_V]"
     op = sharding.contract(text, mesh, I=16, J=16, K=16)

@@ -7,9 +7,9 @@ all (all devices compute the same). A plan chooses one of these for each axis.
 """
 
 import math
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from functools import cache, cached_property
+from functools import cached_property
 from itertools import combinations, product
 
 from ..base.estimate import Estimate, Leg
@@ -18,11 +18,11 @@ from ..collectives import Collective
 from ..hardware.chips import Chip
 from ..hardware.mesh import Mesh
 from .bind_axes import named_axes
-from .fused_axes import MOST_AXES, fewer_axes, fused, runs_alike, spelt, spelt_array
 from .layout import Names, Placed, ShardedArray
 from .machine import chip_of
 from .prices import Prices
-from .reshard_search import Routes, State, routes, way
+from .reshard_graph import State
+from .reshard_search import way
 from .reshard_step import Change, placements
 
 UNREDUCED = "{U}"  # the place of an axis along which devices hold terms of a sum
@@ -184,7 +184,7 @@ def named_by_case(
     return {in_c}
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Split:
     """How the product is split: the states of a, b and c in the local product."""
 
@@ -197,14 +197,14 @@ class Split:
 def named_plan(
     a: ShardedArray, b: ShardedArray, c: ShardedArray
 ) -> ShardingPlan | None:
-    """The first of `candidates`, without the search for others."""
+    """The plan of the case, or None if blocks would be of unequal size."""
     axes = named_axes((a, b, c))
     found = (
         plan
         for split in splits_by_case(a, b, c)
         for plan in direct(a, b, c, split, axes)
     )
-    return min(found, key=_bytes_first, default=None)
+    return min(found, key=bytes_first, default=None)
 
 
 def splits_by_case(
@@ -259,75 +259,6 @@ def direct(
         )
 
 
-def candidates(
-    a: ShardedArray, b: ShardedArray, c: ShardedArray, usable: Names, prices: Prices
-) -> tuple[ShardingPlan, ...]:
-    """Plans for a · b -> c; the plan of the case comes first.
-
-    Like the plans of compilers, the plan of the case moves the fewest bytes over the
-    axes that the line names. Other plans may reshard in the best way (`routes`) over
-    all of `usable`. Plans with blocks of unequal size are left out, and so are those
-    with at least two more collectives than the plan of the case. With more than
-    `MOST_AXES` axes, neighbouring axes that are placed alike in all arrays are searched
-    as one.
-    """
-    if runs := _runs((a, b, c), usable, prices):
-        return _with_fewer_axes((a, b, c), usable, prices, runs)
-    named = named_axes((a, b, c))
-    by_case = named_plan(a, b, c)
-    if by_case is None:
-        return ()
-    most = len(by_case.moved) + 1
-    found = list(splits(a, b, c, named))
-    ways = PlanSearch.of(a, b, c, found, named, None, most)
-    few = ways.plans(found)
-    first = min(ways.plans(s for s in found if s.by_case), key=_bytes_first)
-    if prices is not None or usable != named:
-        found = found if usable == named else list(splits(a, b, c, usable))
-        few += PlanSearch.of(a, b, c, found, usable, prices, most).plans(found)
-    kept = {_key(first): first}
-    for plan in sorted(few, key=_bytes_first):
-        kept.setdefault(_key(plan), plan)
-    return tuple(kept.values())
-
-
-def _runs(arrays: Operands, usable: Names, prices: Prices | None) -> dict[str, Names]:
-    """Runs of axes to search as one; an axis with a block on the mesh is in none."""
-    if len(usable) <= MOST_AXES:
-        return {}
-    runs = runs_alike(arrays, usable)
-    blocks = {} if prices is None else prices.mesh.blocks
-    return {axis: run for axis, run in runs.items() if not set(run) & set(blocks)}
-
-
-def _with_fewer_axes(
-    arrays: Operands, usable: Names, prices: Prices | None, runs: dict[str, Names]
-) -> tuple[ShardingPlan, ...]:
-    """The candidates on a mesh where each of `runs` is one axis, with all axes."""
-    rest = {axis for run in runs.values() for axis in run[1:]}
-    few = tuple(fused(array, runs, rest) for array in arrays)
-    left = tuple(axis for axis in usable if axis not in rest)
-    priced = None if prices is None else Prices(fewer_axes(prices.mesh, runs))
-    own = {(array.name, array.dims): array for array in arrays}
-
-    @cache
-    def whole(array: ShardedArray) -> ShardedArray:
-        return spelt_array(array, own[array.name, array.dims], runs)
-
-    @cache
-    def change(step: Change) -> Change:
-        return spelt(step, own[step.before.name, step.before.dims], runs)
-
-    return tuple(
-        ShardingPlan(
-            tuple(map(change, plan.before)),
-            *map(whole, (plan.a, plan.b, plan.c)),
-            tuple(map(change, plan.after)),
-        )
-        for plan in candidates(*few, left, priced)
-    )
-
-
 def splits(
     a: ShardedArray, b: ShardedArray, c: ShardedArray, usable: Names
 ) -> Iterator[Split]:
@@ -338,107 +269,25 @@ def splits(
     rule = {axis: named_by_case(axis, a, b, c) for axis in named}
     for sums in _kept_sums(a, b):
         rest = tuple(axis for axis in usable if axis not in sums)
+        in_a, in_b = (_in_order(x, sums.intersection(x.unreduced)) for x in (a, b))
+        kept = dict.fromkeys(sums, UNREDUCED)
+        known: dict[State, State] = {}  # so that equal states are one object
         for placed in placements(rest, len(dims)):
             at = dict(zip(dims, placed, strict=True))
-            split = {axis: dim for dim, axes in at.items() for axis in axes}
-            terms = {axis for dim in summed for axis in at[dim]} | sums
-            if not set(c.unreduced) <= terms:
+            terms = sums.union(*(at[dim] for dim in summed))
+            if not terms.issuperset(c.unreduced):
                 continue
-            found = split | dict.fromkeys(sums, UNREDUCED)
-            yield Split(
-                (_placed(a, at), _in_order(a, sums.intersection(a.unreduced))),
-                (_placed(b, at), _in_order(b, sums.intersection(b.unreduced))),
+            found = {axis: dim for dim, axes in at.items() for axis in axes} | kept
+            states = (
+                (_placed(a, at), in_a),
+                (_placed(b, at), in_b),
                 (_placed(c, at), _in_order(c, terms)),
-                all(found.get(axis) in rule[axis] for axis in named)
-                and not split.keys() - set(named),
             )
-
-
-@dataclass(frozen=True)
-class PlanSearch:
-    """The best ways to reshard the operands for the product, and the result after it.
-
-    The three ways of a plan have at most `most` collectives in total.
-    """
-
-    a: Routes
-    b: Routes
-    c: Routes
-    most: int
-
-    @classmethod
-    def of(
-        cls,
-        a: ShardedArray,
-        b: ShardedArray,
-        c: ShardedArray,
-        found: Iterable[Split],
-        axes: Names,
-        prices: Prices | None,
-        most: int,
-    ) -> "PlanSearch":
-        """Three searches, for the states of all splits in `found`.
-
-        An array may use all `most` collectives only if the other two need only slices.
-        One collective has to be left for each of the two that needs one.
-        """
-        sets = [[set(), set(), set()] for _ in range(3)]  # by array, by those left
-        for split in found:
-            states = split.a, split.b, split.c
-            needs = [
-                not _sliced(a.state, split.a),
-                not _sliced(b.state, split.b),
-                not _sliced(split.c, c.state),
-            ]
-            for wanted, state, own in zip(sets, states, needs, strict=True):
-                wanted[sum(needs) - own].add(state)
-        for wanted in sets:
-            wanted[1] |= wanted[0]
-            wanted[2] |= wanted[1]
-        return cls(
-            routes(a, axes, prices, sets[0], most=most),
-            routes(b, axes, prices, sets[1], most=most),
-            routes(c, axes, prices, sets[2], backwards=True, most=most),
-            most,
-        )
-
-    def plans(self, found: Iterable[Split]) -> list[ShardingPlan]:
-        """The fastest plan for each split that at most `most` collectives can reach.
-
-        No search reaches a split into blocks of unequal size.
-        """
-        return [
-            plan
-            for split in found
-            if split.a in self.a and split.b in self.b and split.c in self.c
-            if (plan := self._plan(split)) is not None
-        ]
-
-    def _plan(self, split: Split) -> ShardingPlan | None:
-        """The plan for one split with the least time of its three ways in turn."""
-        choices = product(
-            self.a.costs(split.a), self.b.costs(split.b), self.c.costs(split.c)
-        )
-        sums = [(tuple(map(sum, zip(*three, strict=True))), three) for three in choices]
-        allowed = [(total, three) for total, three in sums if total[2] <= self.most]
-        if not allowed:
-            return None
-        _, (to_a, to_b, to_c) = min(allowed)
-        return ShardingPlan(
-            self.a.changes(split.a, to_a[2]) + self.b.changes(split.b, to_b[2]),
-            self.a.at(split.a),
-            self.b.at(split.b),
-            self.c.at(split.c),
-            self.c.changes(split.c, to_c[2]),
-        )
-
-
-def _sliced(before: State, after: State) -> bool:
-    """Whether slices alone lead from one state to the other."""
-    return before[1] == after[1] and all(
-        there[: len(here)] == here
-        for here, there in zip(before[0], after[0], strict=True)
-    )
+            yield Split(
+                *(known.setdefault(state, state) for state in states),
+                all(found.get(axis) in rule[axis] for axis in named)
+                and rule.keys() >= found.keys(),
+            )
 
 
 def _kept_sums(a: ShardedArray, b: ShardedArray) -> Iterator[set[str]]:
@@ -460,13 +309,7 @@ def _divides(array: ShardedArray, state: State) -> bool:
     return array.moved(*state).divides
 
 
-def _key(plan: ShardingPlan) -> tuple:
-    """A key in which different plans for the same arrays differ."""
-    steps = tuple((s.op, s.axes, s.after.state) for s in plan.before + plan.after)
-    return plan.a.state, plan.b.state, plan.c.state, steps
-
-
-def _bytes_first(plan: ShardingPlan) -> tuple[float, float, int]:
+def bytes_first(plan: ShardingPlan) -> tuple[float, float, int]:
     """The key of an order by bytes, FLOPs, and pairs of axes not in mesh order."""
     order = {name: n for n, (name, _) in enumerate(plan.a.mesh)}
     arrays = (plan.a, plan.b, plan.c)

@@ -26,9 +26,8 @@ class Prices:
         self._links: dict[Names, frozenset[int]] = {}
         self._loads: dict[tuple[str, Names], dict[int, float]] = {}
         self._rates: dict[tuple[str, Names, Pairs], Rate | None] = {}
-        self._permutes: dict[Swaps, Rate | None] = {}
-        # By axes before and after a permute: the runs of axes that replace each other.
-        self.runs: dict[tuple[Names, Names], tuple[tuple[Names, Names], ...]] = {}
+        self._swaps: dict[Swaps, Rate | None] = {}
+        self.permutes: dict = {}  # the `PermuteRates` of searches, by `Shapes`
 
     @cached_property
     def egress(self) -> float:
@@ -60,16 +59,16 @@ class Prices:
     def permute_rate(self, found: Swaps, sizes: Mapping[str, int]) -> Rate | None:
         """The rate of a permute. If the permute only reorders axes, its inverse has the
         same rate, because every link works in both directions."""
-        if found not in self._permutes:
+        if found not in self._swaps:
             back = frozenset((new, old) for old, new in found)
             olds, news = ({a for run in found for a in run[side]} for side in (0, 1))
-            if olds == news and back in self._permutes:
-                rate = self._permutes[back]
+            if olds == news and back in self._swaps:
+                rate = self._swaps[back]
             else:
                 axes = axes_of_swaps(found, sizes)
                 rate = self._rate("permute", axes, pairs(found, sizes))
-            self._permutes[found] = rate
-        return self._permutes[found]
+            self._swaps[found] = rate
+        return self._swaps[found]
 
     def _rate(self, op: str, axes: Names, who: Pairs) -> Rate | None:
         group = math.prod(self.mesh.axes[axis] for axis in axes)

@@ -16,6 +16,7 @@ State = tuple[Placed, Names]  # the axes of every dimension, and those of open s
 Move = tuple[int, int, tuple[int, ...]]  # kind, the state at its other end, dimensions
 
 GATHER, SCATTER, EXCHANGE, ADD, SLICE = range(5)
+PERMUTE = 3  # the rank of a permute, see `Graph.rank`
 OPS = ("all_gather", "reduce_scatter", "all_to_all", "all_reduce", "slice")
 
 
@@ -44,10 +45,15 @@ class Graph:
         self.number = {placed: n for n, placed in enumerate(self.placed)}
         self.used = [self._mask(a for run in p for a in run) for p in self.placed]
         self.groups: list[Names] = []  # the axes of changes, by number
-        self._group: dict[Names, int] = {}
+        self._group: dict[Names, tuple[int, int]] = {}
         self._ranks: dict[tuple[int, tuple], tuple[int, ...]] = {}
         self._sums: dict[int, Names] = {}
         self._subsets: dict[int, list[tuple[int, int]]] = {}
+        # The other dimensions that one can give axes to, and both in either direction.
+        self._exchanges = {
+            (d,): [(e, ((d, e), (e, d))) for e in range(dims) if e != d]
+            for d in range(dims)
+        }
         self._less: dict[int, list] = {}
         self._more: dict[int, list] = {}
 
@@ -70,7 +76,8 @@ class Graph:
     def rank(self, kind: int, dims: tuple[int, ...]) -> tuple[int, ...]:
         """The order of changes of equal cost: gathers of the last dimension come first.
 
-        A permute has rank 3, which is before changes over several dimensions.
+        The rank of a permute starts with `PERMUTE`, so changes over several dimensions
+        come after it.
         """
         if (kind, dims) not in self._ranks:
             group, op = divmod(kind, len(OPS))
@@ -129,17 +136,19 @@ class Graph:
             if mask & free:
                 yield kind + SLICE, more << self.width | sums, dims
 
-    def _kind(self, axes: Names) -> int:
+    def _kind(self, axes: Names) -> tuple[int, int]:
+        """The kind of the first operation over `axes`, and their bits."""
         if axes not in self._group:
-            self._group[axes] = len(self.groups)
+            kind = len(OPS) * len(self.groups)
+            self._group[axes] = kind, self._mask(axes)
             self.groups.append(axes)
-        return len(OPS) * self._group[axes]
+        return self._group[axes]
 
     def _some(self, pool: int) -> list[tuple[int, int]]:
         """Every subset of the axes in `pool`, which are of open sums or idle."""
         if pool not in self._subsets:
             axes = tuple(name for name, bit in self.bit.items() if pool & bit)
-            self._subsets[pool] = [(self._kind(s), self._mask(s)) for s in _some(axes)]
+            self._subsets[pool] = [self._kind(some) for some in _some(axes)]
         return self._subsets[pool]
 
     def _shorter(self, n: int) -> list[tuple]:
@@ -147,17 +156,14 @@ class Graph:
         the placements in which those axes follow those of another dimension."""
         if n in self._less:
             return self._less[n]
-        placed, found = self.placed[n], []
+        placed, found, exchanges = self.placed[n], [], self._exchanges
 
         def add(less: Placed, axes: Names, dims: tuple[int, ...]) -> None:
-            others = []
-            for other in range(len(placed)) if len(dims) == 1 else ():
-                if other != dims[0]:
-                    there = _put(less, other, less[other] + axes)
-                    ways = (*dims, other), (other, *dims)
-                    others.append((self.number[there], ways))
-            kind, mask = self._kind(axes), self._mask(axes)
-            found.append((self.number[less], kind, mask, dims, others))
+            others = tuple(
+                (self.number[_put(less, other, less[other] + axes)], ways)
+                for other, ways in exchanges.get(dims, ())
+            )
+            found.append((self.number[less], *self._kind(axes), dims, others))
 
         for d, axes in enumerate(placed):
             for count in range(1, len(axes) + 1):
@@ -182,9 +188,8 @@ class Graph:
         several = len(placed) if self.several else 1
         pool = tuple(a for a in self.axes if not self.bit[a] & self.used[n])
         for axes in _some(pool):
-            mask = self._mask(axes)
             for ordered in permutations(axes):
-                kind = self._kind(ordered)
+                kind, mask = self._kind(ordered)
                 for dims in _choices(len(placed), min(several, len(ordered))):
                     for parts in _cuts(ordered, len(dims)):
                         more = placed

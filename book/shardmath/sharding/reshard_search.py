@@ -2,31 +2,28 @@
 
 A state is the placement of the mesh axes: the axes that split each dimension, and the
 axes of partial sums. One search finds the best ways from a state to all others or,
-backwards, from all others to that state. So a matmul needs three searches for all its
-plans.
+backwards, from all others to that state, however many collectives they take. For plans
+with a limited number of collectives, see `level_search`.
 """
 
 import heapq
-from collections import defaultdict
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
-from math import prod
 from typing import NamedTuple
 
+from .change_costs import ChangeCosts, Cost
 from .fused_axes import fused, short, spelt
 from .layout import Names, ShardedArray
-from .prices import Prices, Rate
-from .reshard_graph import OPS, SLICE, Move, State, graph
-from .reshard_step import Change, Swaps, swapped_runs
-
-Cost = tuple[int, int, int]  # time, or 0 without prices; bytes; collectives
+from .prices import Prices
+from .reshard_graph import OPS, PERMUTE, Graph, State
+from .reshard_step import Change
 
 
 class Permutes(NamedTuple):
     """An entry of the queue: the permutes from a state that was reached at `cost`."""
 
-    cost: "Cost"
+    cost: Cost
 
 
 class Edge(NamedTuple):
@@ -39,32 +36,16 @@ class Edge(NamedTuple):
     dims: tuple[int, ...] = ()
 
 
-class Use(NamedTuple):
-    """The states that a plan can use if a given number of collectives is left.
-
-    Args:
-        states: the numbers of all these states.
-        into: the changes that lead to these states, by the state in which each starts.
-    """
-
-    states: set[int]
-    into: Mapping[int, list[Move]]
-
-
-MANY = 12_000  # useful states; with more, looking up the changes to them saves nothing
-
-
 @dataclass
 class Routes:
     """The best ways between one state and others, as far as the search has found them.
 
-    `found` lists the ways to each state, cheapest first. If the number of collectives
-    is limited, it also lists more expensive ways with fewer collectives.
+    `found` has the cost of each state's best way and the change at its far end.
     """
 
     array: ShardedArray
     backwards: bool
-    found: dict[State, list[tuple[Cost, Edge | None]]] = field(default_factory=dict)
+    found: dict[State, tuple[Cost, Edge | None]] = field(default_factory=dict)
     ways: dict[tuple[State, int], tuple[Change, ...]] = field(default_factory=dict)
     moved: dict[State, ShardedArray] = field(default_factory=dict)
 
@@ -79,27 +60,33 @@ class Routes:
 
     def costs(self, state: State) -> list[Cost]:
         """Time, bytes and collectives of each way to `state`, cheapest first."""
-        return [cost for cost, _ in self.found[state]]
+        return [self.found[state][0]]
 
-    def changes(self, state: State, most: int | None = None) -> tuple[Change, ...]:
+    def last(self, state: State, count: int) -> Edge | None:
+        """The change at the far end of the way with `count` collectives."""
+        return self.found[state][1]
+
+    def changes(self, state: State, count: int | None = None) -> tuple[Change, ...]:
         """The best way from the search's state to `state` or, backwards, the reverse.
 
         Args:
             state: the other end of the way.
-            most: the maximum number of collectives on the way; by default, any number.
+            count: its number of collectives, one of those in `costs`; by default, that
+                of the cheapest way.
         """
-        cost, edge = next(
-            way for way in self.found[state] if most is None or way[0][2] <= most
-        )
+        count = self.costs(state)[0][2] if count is None else count
+        if (state, count) not in self.ways:
+            self.ways[state, count] = self._changes(state, count)
+        return self.ways[state, count]
+
+    def _changes(self, state: State, count: int) -> tuple[Change, ...]:
+        edge = self.last(state, count)
         if edge is None:
             return ()
-        if (state, cost[2]) not in self.ways:
-            change = self._change(edge)
-            left = None if most is None else cost[2] - (change.collective is not None)
-            rest = self.changes(edge.after if self.backwards else edge.before, left)
-            way = (change, *rest) if self.backwards else (*rest, change)
-            self.ways[state, cost[2]] = way
-        return self.ways[state, cost[2]]
+        change = self._change(edge)
+        left = count - (change.collective is not None)
+        rest = self.changes(edge.after if self.backwards else edge.before, left)
+        return (change, *rest) if self.backwards else (*rest, change)
 
     def _change(self, edge: Edge) -> Change:
         """An edge as a Change; axes of a permute or of several dimensions are in the
@@ -116,9 +103,8 @@ def routes(
     array: ShardedArray,
     axes: Collection[str],
     prices: Prices | None = None,
-    targets: Collection[State] | Sequence[Collection[State]] | None = None,
+    targets: Collection[State] | None = None,
     backwards: bool = False,
-    most: int | None = None,
 ) -> Routes:
     """The best ways from the present placement of `array` or, backwards, to it.
 
@@ -130,20 +116,14 @@ def routes(
         targets: the search stops once it has reached all these states; with None, it
             finds every state.
         backwards: search the ways that lead to `array`.
-        most: find the best ways with at most this number of collectives, and the best
-            ways with fewer; by default, any number. If `most` is given, `targets` does
-            not stop the search. Its n-th entry, counted from 0, has the states that are
-            wanted if n of the `most` collectives are left; if more are left than the
-            entries cover, a way may lead to any state.
 
     Ways of equal cost are ordered by bytes, then by collectives; if these are equal
     too, ways that gather the last dimension first, as XLA does, are preferred. A single
     AllGather over two dimensions sends as many bytes as two AllGathers in turn, so it
     is considered only if there are prices.
     """
-    search = _Search(array, frozenset(axes), prices, backwards, most, targets)
-    wanted = None if targets is None or most is not None else set(targets)
-    return search.found(wanted)
+    search = _Search(array, frozenset(axes), prices, backwards)
+    return search.found(None if targets is None else set(targets))
 
 
 def way(
@@ -220,7 +200,7 @@ def _found(
 @lru_cache(maxsize=8)
 def _by_bytes(array: ShardedArray, axes: Names, back: bool) -> "_Search":
     """The search for the ways of fewest bytes, which later calls continue."""
-    return _Search(array, axes, None, back, None, None)
+    return _Search(array, axes, None, back)
 
 
 def _alike(
@@ -304,41 +284,19 @@ class _Search:
         axes: Collection[str],
         prices: Prices | None,
         backwards: bool,
-        most: int | None,
-        targets: Sequence[Collection[State]] | None,
     ):
-        self.array, self.prices, self.backwards = array, prices, backwards
-        self.most = most
-        self.sizes = dict(array.mesh)
-        self.axes = tuple(name for name in self.sizes if name in set(axes))
-        mesh, dims = tuple(self.sizes), len(array.dims)
-        self.graph = graph(self.axes, mesh, dims, prices is not None)
+        self.backwards = backwards
+        self.costs = ChangeCosts(array, axes, prices)
+        self.graph = self.costs.graph
         self.width, self.low = self.graph.width, self.graph.low
-        self.lone = any(self.sizes[name] == 1 for name in self.axes)
         self.routes = Routes(array, backwards)
-        self.grids: list[tuple[int, ...]] = []  # blocks a dimension, of each placement
-        self.alike: dict[tuple, list[int]] = {}
-        self.block: list[float] = []  # bytes of one
-        self.divides: list[bool] = []  # whether all blocks are of one size
-        for n, placed in enumerate(self.graph.placed):
-            grid = tuple(prod(map(self.sizes.get, axes)) for axes in placed)
-            self.grids.append(grid)
-            self.alike.setdefault(grid, []).append(n)
-            self.block.append(array.nbytes / prod(grid))
-            parts = zip(array.sizes, grid, strict=True)
-            self.divides.append(not any(size % ways for size, ways in parts))
-        self.alike_left: dict[tuple, list[int]] = {}  # not reached yet
-        self.runs = {} if prices is None else prices.runs
-        self.permutes: dict[tuple, Cost | None] = {}  # by runs and bytes
-        self.terms: dict[int, tuple[float, int, Rate | None]] = {}
-        self.costs: dict[tuple[int, float], Cost | None] = {}
-        self.settled: dict[int, list[tuple[Cost, Edge | None]]] = {}
-        self.least: dict[tuple[int, int], tuple[Cost, tuple]] = {}  # of queued ways
+        self.left: dict[tuple, list[int]] = {}  # alike, and not reached yet
+        self.more: dict[tuple[int, float], Cost | None] = {}
+        self.settled: set[int] = set()
+        self.least: dict[int, tuple[Cost, tuple]] = {}  # of queued ways
         self.queue: list = []
         self.pushed = 0
-        self.start = self.graph.code(array.state)
-        self.uses = [] if most is None else self._uses(targets)
-        self._push((0, 0, 0), (), self.start, None)
+        self._push((0, 0, 0), (), self.graph.code(array.state), None)
 
     def found(self, wanted: Collection[State] | None = None) -> Routes:
         """The routes when all of `wanted`, or all states, are settled; a later call
@@ -354,146 +312,53 @@ class _Search:
 
     def settle(self) -> Iterator[State]:
         """States in the order of their cost, each when its best way is known."""
-        settled, found = self.settled, self.routes.found
         while self.queue:
             cost, order, _, here, move = heapq.heappop(self.queue)
             if isinstance(move, Permutes):
                 self._permute_from(here, move.cost, order)
                 continue
-            if self._settled(here, cost[2]):
+            if here in self.settled:
                 continue
             state = self.graph.state(here)
             edge = None if move is None else self._edge(move, state)
-            if here not in settled:
-                found[state] = settled[here] = []
-            settled[here].append((cost, edge))
+            self.settled.add(here)
+            self.routes.found[state] = cost, edge
             self._change_from(here, cost, order)
-            if (edge is None or edge.op != "permute") and cost[2] != self.most:
-                least = self._least_permute(here)
+            if edge is None or edge.op != "permute":
+                block = self.costs.block[here >> self.width]
+                least = self.costs.least_permute(block)
                 self._push(_add(cost, least), order, here, Permutes(cost))
             yield state
 
     def _edge(self, move: tuple, here: State) -> Edge:
         """The change that led to `here`, from the entry of the queue."""
         kind, dims, from_ = move
-        group, op = (None, None) if kind is None else divmod(kind, len(OPS))
-        axes = () if kind is None else self.graph.groups[group]
-        ends = (self.graph.state(from_), here)[:: -1 if self.backwards else 1]
-        return Edge("permute" if kind is None else OPS[op], axes, *ends, dims)
+        start = self.graph.state(from_)
+        return edge(self.graph, kind, dims, start, here, self.backwards)
 
     def _change_from(self, here: int, cost: Cost, order: tuple) -> None:
         """Queue the states that any change except a permute reaches from `here`."""
-        settled, divides, block, width = (
-            self.settled,
-            self.divides,
-            self.block,
-            self.width,
-        )
-        costs, least, most = self.costs, self.least, self.most
+        divides, block, width = self.costs.divides, self.costs.block, self.width
+        more, least, settled = self.more, self.least, self.settled
         time, nbytes, count = cost
         bytes_here = block[here >> width]
-        for kind, there, dims in self._moves(here, count):
-            # This is `_settled`, whose calls would take a tenth of the time.
-            ways = settled.get(there)
-            if ways and (most is None or ways[-1][0][2] <= count):
+        for kind, there, dims in self.graph.changes(here, self.backwards):
+            if there in settled:
                 continue
             n = there >> width
             if not divides[n]:
                 continue
             before = block[n] if self.backwards else bytes_here
-            if (kind, before) not in costs:
-                costs[kind, before] = self._cost(kind, before)
-            more = costs[kind, before]
-            if more is None:
+            if (kind, before) not in more:
+                more[kind, before] = self.costs.of(kind, before)
+            paid = more[kind, before]
+            if paid is None:
                 continue
-            total = time + more[0], nbytes + more[1], count + more[2]
-            known = least.get((there, 0 if most is None else total[2]))
+            total = time + paid[0], nbytes + paid[1], count + paid[2]
+            known = least.get(there)
             if known is None or total <= known[0]:
                 rank = self.graph.rank(kind, dims)
                 self._extend(total, order, (kind, dims, here), there, rank)
-
-    def _moves(self, here: int, count: int) -> Iterable[Move]:
-        """The changes from `here` that can continue a way with `most` collectives.
-
-        After `most` of them, only slices are possible, and gathers over axes of one
-        device, which move nothing. If few states are useful after the next collective,
-        we look up the changes that lead to those.
-        """
-        if self.most is None or self.lone:
-            return self.graph.changes(here, self.backwards)
-        if count == self.most:
-            return self.graph.slices(here, self.backwards)
-        use = self.uses[self.most - count - 1]
-        if use is None:
-            return self.graph.changes(here, self.backwards)
-        return (*self.graph.slices(here, self.backwards), *use.into.get(here, ()))
-
-    def _useful(self, state: int, count: int) -> bool:
-        """Whether a plan can use a way to `state` that has `count` collectives."""
-        if self.most is None:
-            return True
-        use = self.uses[self.most - count]
-        return use is None or state in use.states
-
-    def _uses(self, targets: Sequence[Collection[State]] | None) -> list[Use | None]:
-        """The states that are useful with none, one, two … collectives left.
-
-        Such a state is a target for which that number must be left, or slices lead from
-        it to a target, or one collective and slices lead to a state that is useful with
-        one collective fewer. None means that all states may be useful.
-        """
-        found: list[Use | None] = [None] * (self.most + 1)
-        if targets is None or self.lone:
-            return found
-        behind: set[int] = set()  # before a collective that leads to a useful state
-        for left in range(min(len(targets), self.most + 1)):
-            ends = map(self.graph.code, targets[left])
-            use = self._use({*ends, *behind})
-            if use is None:
-                break
-            found[left] = use
-            behind = {*use.into, *self._permuted(use.states)}
-        return found
-
-    def _use(self, ends: Collection[int]) -> Use | None:
-        """`ends`, the states from which slices lead there, and the changes to all."""
-        # No way returns to its start.
-        states = self._before_slices({*ends} - {self.start})
-        if states is None:
-            return None
-        into = defaultdict(list)
-        for state in states:
-            for kind, there, dims in self.graph.changes(state, not self.backwards):
-                if kind % len(OPS) != SLICE:
-                    into[there].append((kind, state, dims))
-        return Use(states, into)
-
-    def _before_slices(self, ends: set[int]) -> set[int] | None:
-        """`ends` and the states from which slices lead to them; None if too many."""
-        found, new = set(ends), list(ends)
-        while new and len(found) <= MANY:
-            for _, state, _ in self.graph.slices(new.pop(), not self.backwards):
-                if state not in found:
-                    found.add(state)
-                    new.append(state)
-        return None if len(found) > MANY else found
-
-    def _permuted(self, states: set[int]) -> Iterator[int]:
-        """The states from which a permute leads to one of `states`."""
-        kinds = {(self.grids[code >> self.width], code & self.low) for code in states}
-        for grid, sums in kinds:
-            for n in self.alike[grid]:
-                if not self.graph.used[n] & sums:
-                    yield n << self.width | sums
-
-    def _settled(self, state: int, count: int) -> bool:
-        """Whether a known way to `state` is as good as one with `count` collectives.
-
-        Ways are settled in the order of their cost, so another way is worth keeping
-        only if it has fewer collectives and their number is limited.
-        """
-        ways = self.settled.get(state)
-        return bool(ways) and (self.most is None or ways[-1][0][2] <= count)
 
     def _push(self, cost: Cost, order: tuple, state: int, move) -> None:
         heapq.heappush(self.queue, (cost, order, self.pushed, state, move))
@@ -503,130 +368,44 @@ class _Search:
         self, total: Cost, order: tuple, move: tuple, there: int, rank: tuple
     ) -> None:
         """Queue a way to `there`, unless a queued way is as good."""
-        if self.most is not None and total[2] > self.most:
-            return
-        if not self._useful(there, total[2]):
-            return
         order = (rank, *order) if self.backwards else (*order, rank)
-        key = there, 0 if self.most is None else total[2]
-        if key not in self.least or (total, order) < self.least[key]:
-            self.least[key] = total, order
+        if there not in self.least or (total, order) < self.least[there]:
+            self.least[there] = total, order
             self._push(total, order, there, move)
-
-    def _cost(self, kind: int, block: float) -> Cost | None:
-        """The cost of a change, except a permute, of blocks of `block` bytes; None if
-        it has no price."""
-        if kind not in self.terms:
-            group, op = divmod(kind, len(OPS))
-            self.terms[kind] = self._terms(OPS[op], self.graph.groups[group])
-        rounds, parts, rate = self.terms[kind]
-        if not rounds:
-            return 0, 0, 0
-        return _cost(block * rounds, block * parts, rate)
-
-    def _terms(self, op: str, axes: Names) -> tuple[float, int, Rate | None]:
-        """Blocks that a device sends, blocks that V has, and the rate of the change."""
-        n = prod(map(self.sizes.get, axes))
-        if op == "slice" or n == 1:
-            return 0, 0, None
-        rounds = {"all_gather": n - 1, "all_reduce": 2 * (n - 1) / n}
-        parts = n if op in ("all_gather", "all_to_all") else 1
-        rate = self.prices.rate(op, axes) if self.prices else FREE
-        return rounds.get(op, (n - 1) / n), parts, rate
-
-    def _least_permute(self, here: int) -> tuple[int, int, int]:
-        """A lower bound on the cost of a permute from `here`.
-
-        At least every second block has to leave its device, at best over all links.
-        """
-        nbytes = self.block[here >> self.width]
-        if self.prices is None:
-            return 0, _whole_bytes(nbytes), 1
-        return int(nbytes / 2 / self.prices.egress * _SECOND), 0, 0
 
     def _permute_from(self, here: int, cost: Cost, order: tuple) -> None:
         """Queue the states with blocks of the same shape that are not reached."""
-        n, sums, count = here >> self.width, here & self.low, cost[2]
-        move, settled = (None, (), here), self.settled
-        for other in self._not_reached(n, sums, count):
-            there = other << self.width | sums
-            # This is `_settled`, whose calls would double the time: most states are.
-            ways = settled.get(there)
-            if ways and (self.most is None or ways[-1][0][2] <= count + 1):
-                continue
-            more = self._permute_cost(n, other)
+        n, sums, move = here >> self.width, here & self.low, (None, (), here)
+        for other in self._not_reached(n, sums):
+            more = self.costs.permute(*((other, n) if self.backwards else (n, other)))
             if more is not None:
-                self._extend(_add(cost, more), order, move, there, (3, other))
+                there = other << self.width | sums
+                self._extend(_add(cost, more), order, move, there, (PERMUTE, other))
 
-    def _not_reached(self, n: int, sums: int, count: int) -> list[int]:
-        grid = self.grids[n]
-        limit = None if self.most is None else self.uses[self.most - count - 1]
-        key = grid, sums, None if limit is None else count
-        if key not in self.alike_left:
-            self.alike_left[key] = [
-                other
-                for other in self.alike[grid]
-                if not sums & self.graph.used[other]
-                and (limit is None or other << self.width | sums in limit.states)
-            ]
-        left = [  # a permute is a collective, so ways with one cannot be improved
-            other
-            for other in self.alike_left[key]
-            if not self._settled(other << self.width | sums, 1)
-        ]
-        self.alike_left[key] = left
+    def _not_reached(self, n: int, sums: int) -> list[int]:
+        shapes = self.costs.shapes
+        key = shapes.grids[n], sums
+        known = self.left[key] if key in self.left else shapes.alike(n, sums).members
+        left = [m for m in known if m << self.width | sums not in self.settled]
+        self.left[key] = left
         return left
 
-    def _permute_cost(self, here: int, there: int) -> Cost | None:
-        """The cost of a permute; None if it has no price."""
-        nbytes = self.block[here]
-        if self.prices is None and not self.lone:
-            return _cost(nbytes, nbytes, FREE)
-        ends = here, there
-        before, after = (
-            self.graph.placed[n] for n in (ends[::-1] if self.backwards else ends)
-        )
-        runs = []
-        for both in zip(before, after, strict=True):
-            if both not in self.runs:
-                self.runs[both] = tuple(swapped_runs(*both, self.sizes))
-            if self.runs[both]:
-                runs += self.runs[both]
-        key = tuple(runs), nbytes
-        if key not in self.permutes:
-            self.permutes[key] = self._swap_cost(frozenset(runs), nbytes)
-        return self.permutes[key]
 
-    def _swap_cost(self, swapped: Swaps, nbytes: float) -> Cost | None:
-        if not swapped:
-            return 0, 0, 0
-        if self.prices is None:
-            return _cost(nbytes, nbytes, FREE)
-        rate = self.prices.permute_rate(swapped, self.sizes)
-        return _cost(nbytes, nbytes, rate)
+def edge(
+    graph: Graph,
+    kind: int | None,
+    dims: tuple[int, ...],
+    from_: State,
+    to: State,
+    backwards: bool,
+) -> Edge:
+    """The change between two states; `kind` is None for a permute, and a backward
+    search has gone from its end to its start."""
+    group, op = (None, None) if kind is None else divmod(kind, len(OPS))
+    axes = () if kind is None else graph.groups[group]
+    ends = (to, from_) if backwards else (from_, to)
+    return Edge("permute" if kind is None else OPS[op], axes, *ends, dims)
 
 
 def _add(one: Cost, other: Cost) -> Cost:
     return one[0] + other[0], one[1] + other[1], one[2] + other[2]
-
-
-# Costs are whole numbers, so that the order of a sum does not matter.
-_SECOND = 10**15
-
-
-FREE = 0.0, 0.0
-
-
-def _cost(sent: float, nbytes: float, rate: Rate | None) -> Cost | None:
-    """The cost of one collective; None if it has no price."""
-    if rate is None:
-        return None
-    return _femtoseconds(nbytes * rate[0] + rate[1]), _whole_bytes(sent), 1
-
-
-def _femtoseconds(seconds: float) -> int:
-    return round(seconds * _SECOND)
-
-
-def _whole_bytes(nbytes: float) -> int:
-    return round(4 * nbytes)  # in quarters of a byte: a value in fp6 has three
