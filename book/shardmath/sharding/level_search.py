@@ -124,8 +124,8 @@ class _Levels:
             )
         )
         self.levels: list[dict[int, Packed]] = []
-        # In the last level: the states that a permute reaches for so little, and those
-        # of them that other changes reach for as little.
+        # In the last level: the states that only a permute reaches for so little, and
+        # those that other changes reach for as little as a permute does.
         self.permuted: set[int] = set()
         self.tied: set[int] = set()
         # By level: the states from which permutes lead there, by shape.
@@ -178,10 +178,10 @@ class _Levels:
         for there, cost in self._changed() if wanted is None else self._into(wanted):
             if cost < best.get(there, FAR) and divides[there >> width]:
                 best[there] = level[there] = cost
-        sources = self._by_shape(wanted)
+        sources, tied = self._by_shape(wanted), self.tied
         self.permuted, self.tied = set(), set()
         for states in sources.values():
-            self._permute(states, level, wanted)
+            self._permute(states, tied, level, wanted)
         self._add_level(level, sources)
 
     def _changed(self) -> Iterator[tuple[int, Packed]]:
@@ -209,12 +209,8 @@ class _Levels:
         cheapest first, by their grid and open sums."""
         shapes = None if wanted is None else set(map(self._shape, wanted))
         found: dict[tuple, list[int]] = {}
-        level, count = self.levels[-1], len(self.levels) - 1
+        level = self.levels[-1]
         starts = level.keys() - self.permuted
-        for here in self.tied:
-            _, last = self._way(here, count)
-            if last.kind is not None:
-                starts.add(here)
         for here in sorted(starts, key=lambda here: (level[here], here)):
             shape = self._shape(here)
             if shapes is None or shape in shapes:
@@ -225,10 +221,17 @@ class _Levels:
         return self.changes.shapes.grids[state >> self.width], state & self.low
 
     def _permute(
-        self, states: list[int], level: dict[int, Packed], wanted: set[int] | None
+        self,
+        states: list[int],
+        tied: set[int],
+        reached: dict[int, Packed],
+        wanted: set[int] | None,
     ) -> None:
         """Add what permutes reach from `states` of one shape to the next level, and
-        leave only those states from which a permute can be the best."""
+        leave only those states from which a permute can be the best.
+
+        Of the states in `tied`, we need to know whether their way ends with a permute.
+        """
         n, sums = states[0] >> self.width, states[0] & self.low
         alike = self.changes.shapes.alike(n, sums)
         columns = alike.columns
@@ -241,29 +244,34 @@ class _Levels:
         permute = self.permutes[self.changes.block[n]]
         shortest = self._packed(self.changes.least_permute(self.changes.block[n]))
         found: dict[int, Packed] = {}
+        level = len(self.levels) - 1
+        cost, total = -1, {}
         for count, here in enumerate(states):
-            cost = self.levels[-1][here]
-            limit = cost + shortest  # a smaller cost can't be improved any more
-            left = [known >= limit for known in least]
-            if left.count(True) < 0.8 * len(left):
-                found |= zip(ends, least, strict=True)
-                ends, least = list(compress(ends, left)), list(compress(least, left))
-                columns = [list(compress(column, left)) for column in columns]
+            if self.levels[-1][here] != cost:
+                cost = self.levels[-1][here]
+                total = Memo(lambda rate, cost=cost: cost + permute[rate])
+                limit = cost + shortest  # a smaller cost can't be improved any more
+                left = [known >= limit for known in least]
+                if left.count(True) < 0.8 * len(left):
+                    found |= zip(ends, least, strict=True)
+                    ends, least = (list(compress(x, left)) for x in (ends, least))
+                    columns = [list(compress(column, left)) for column in columns]
             if not ends:
                 del states[count:]
                 break
             row = self.changes.rates.row(here >> self.width, columns, self.backwards)
-            total = Memo(lambda rate, cost=cost: cost + permute[rate])
             costs = map(total.__getitem__, row)
-            least = [a if a < b else b for a, b in zip(least, costs, strict=True)]
+            less = [a if a < b else b for a, b in zip(least, costs, strict=True)]
+            if here in tied and less != least and self._ends_with_permute(here, level):
+                continue
+            least = less
         found |= zip(ends, least, strict=True)
         for end, cost in found.items():
             known = self.best.get(end, FAR)
             if cost < known:
-                self.best[end] = level[end] = cost
+                self.best[end] = reached[end] = cost
                 self.permuted.add(end)
-            elif cost == known and end in level:
-                self.permuted.add(end)
+            elif cost == known and end in reached and self.changes.prices:
                 self.tied.add(end)
 
     def _alike(self, here: int) -> list[int]:
@@ -293,6 +301,7 @@ class _Levels:
                         self.tied.discard(there)
                         reached.append(there)
                     elif cost == known and there in self.permuted and not permuted:
+                        self.permuted.discard(there)
                         self.tied.add(there)
         self.levels.append(level)
         self.sources.append(sources)
@@ -414,9 +423,15 @@ class _Levels:
             starts = self._alike(there)
         for here, more in zip(starts, self._permutes(there, starts), strict=True):
             known = (before if more else level).get(here)
-            if here != there and known is not None and known + more == cost:
+            if here == there or known is None or known + more != cost:
+                continue
+            if not more or not self._ends_with_permute(here, count - 1):
                 rank = PERMUTE, there >> width
                 yield _Last(rank, None, (), count - bool(more), here)
+
+    def _ends_with_permute(self, state: int, count: int) -> bool:
+        _, last = self._way(state, count)
+        return last is not None and last.kind is None
 
     def _permutes(self, there: int, starts: list[int]) -> Iterator[Packed]:
         """The costs of the permutes that lead to `there` from each of `starts`."""
