@@ -742,8 +742,8 @@ def test_axes_that_go_together_are_spelt_out_in_plans(text, slower):
     sizes = {"I": 64, "J": 64, "K": 64}
     whole = sharding.contract(text, mesh, **sizes)
     with pytest.MonkeyPatch.context() as patch:
-        for module in (plan_search, fused_axes):
-            patch.setattr(module, "MOST_AXES", 3)
+        patch.setattr(plan_search, "MOST_AXES", 3)
+        patch.setattr(fused_axes, "FEW_AXES", 3)
         few = sharding.contract(text, mesh, **sizes)
     for plan in few.candidates:
         check_plan(plan, few.a, few.b, few.c)

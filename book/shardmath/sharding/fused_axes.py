@@ -1,7 +1,7 @@
 """Neighbouring axes that are placed alike in all arrays, treated as one axis.
 
 Six axes can be placed on an array of two dimensions in 11,743 ways, and seven axes in
-95,901 ways. So a line over many axes is searched with fewer axes: U and V become one
+95,901 ways. So a line over seven axes is searched with fewer axes: U and V become one
 axis if every array has V right after U or has neither.
 """
 
@@ -13,7 +13,8 @@ from ..hardware.mesh import Mesh
 from .layout import Names, Placed, ShardedArray
 from .reshard_step import Change
 
-MOST_AXES = 6  # that are searched separately, in about ten seconds
+MOST_AXES = 6  # that are all searched separately, in about ten seconds
+FEW_AXES = 5  # more axes than `MOST_AXES` are joined until so few are left
 
 
 def runs_alike(arrays: Sequence[ShardedArray], usable: Names) -> dict[str, Names]:
@@ -21,7 +22,7 @@ def runs_alike(arrays: Sequence[ShardedArray], usable: Names) -> dict[str, Names
 
     The axes of a run are neighbours on the mesh, and each array has either all of them
     in this order or none. Runs that arrays name come first, starting with the longest.
-    Idle axes are joined only until `MOST_AXES` are left.
+    Idle axes are joined only until `FEW_AXES` are left.
     """
     mesh = [axis for axis, _ in arrays[0].mesh]
     runs: list[Names] = []
@@ -33,7 +34,7 @@ def runs_alike(arrays: Sequence[ShardedArray], usable: Names) -> dict[str, Names
         else:
             runs.append((axis,))
     named = {axis for array in arrays for axis in (*array.axes, *array.unreduced)}
-    found, more = {}, len(usable) - MOST_AXES
+    found, more = {}, len(usable) - FEW_AXES
     for run in sorted(runs, key=lambda run: (run[0] not in named, -len(run))):
         taken = run if run[0] in named else run[: max(more, 0) + 1]
         if more > 0 and len(taken) > 1:

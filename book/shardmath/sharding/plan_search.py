@@ -45,7 +45,7 @@ def candidates(
 
     With more than `ALL_PLANS` axes, only some of the plans are kept, see
     `PlanSearch.quickest`. With more than `MOST_AXES` axes, neighbouring axes that are
-    placed alike in all arrays are searched as one.
+    placed alike in all arrays are searched as one, until `FEW_AXES` are left.
     """
     arrays = a, b, c
     if runs := _runs(arrays, usable, prices):
