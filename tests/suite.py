@@ -4,6 +4,7 @@ Cells of a notebook run in order in one kernel, and module fixtures are dear: a 
 stays on one worker. Only the pages of the site are dealt out one by one.
 """
 
+import gc
 import os
 import re
 from collections import Counter
@@ -92,6 +93,20 @@ def pytest_xdist_make_scheduler(config, log):
             super()._assign_work_unit(node)
 
     return Shares(config, log)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection():
+    """Look for no garbage while tests are found, and never among what was found.
+
+    It is a million objects, and all of them stay to the end.
+    """
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.freeze()
+        gc.enable()
 
 
 def pytest_configure(config):

@@ -2,6 +2,7 @@
 
 import random
 from dataclasses import replace
+from functools import cache
 
 import pytest
 
@@ -18,6 +19,7 @@ SPARSE = replace(DEEPSEEK_V3, layers=4)  # of which one has experts
 NODES = Mesh(Cluster(NVLinkDomain(chips.H800), 8), {"E": 64})
 
 
+@cache
 def drawn(units, experts=256, per_token=8, tokens=4000):
     """Units that the experts of a token are in, counted over random tokens."""
     rng = random.Random(units)
