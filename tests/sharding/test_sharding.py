@@ -819,6 +819,19 @@ def test_six_idle_axes_are_not_all_taken_for_one():
     assert op.best.moves == "AllGather_XY C"
 
 
+def test_seven_axes_that_stand_apart_are_refused_at_once():
+    """A search would take minutes and gigabytes. Busy axes are not searched."""
+    text, sizes = "A[B_T, D_U] · W[D_V, F_W] -> C[B_X, F_Y]", dict.fromkeys("BDF", 4096)
+    mesh = dict.fromkeys("TUVWXYZ", 2)
+    with pytest.raises(
+        ValueError, match=r"7 axes \(T, U, V, W, X, Y, Z\): .* at most 6"
+    ):
+        sharding.contract(text, mesh, **sizes)
+    text = "A[B_T, D] · W[D, F_U] -> C[B_T, F_U]"
+    op = sharding.contract(text, mesh, busy=True, **sizes)
+    assert op.best.moves == "nothing"
+
+
 def test_a_plan_that_crosses_nodes_is_ranked_by_what_it_does_to_each_level():
     """Two nodes of 8: the quickest plan gathers over both levels at the same time.
 

@@ -412,8 +412,7 @@ def contract(
 
     With more than six axes, neighbouring axes that are placed alike in all arrays are
     searched as one, if possible until five are left. A line over five axes takes up to
-    5 s and a line over six up to 11 s. One over seven takes minutes and several GB if
-    no axes can be joined.
+    5 s and a line over six up to 11 s.
 
     Returns:
         A Contraction, with its `case`, `collectives`, `flops`, `estimate`, all `plans`,
@@ -424,7 +423,8 @@ def contract(
         ValueError: as for `array`; a dimension that is neither in the other operand nor
             in the result, operands with nothing to contract, partial sums that must be
             added up first, axes that do not divide the dimension that the case assigns
-            them to, a busy axis that the line names.
+            them to, a busy axis that the line names, more than six axes that cannot be
+            joined.
 
     >>> op = contract("A[I, J_X] · B[J, K] -> C[I, K]", {"X": 4}, I=64, J=32, K=16)
     >>> op.case, [c.op for c in op.collectives]

@@ -46,10 +46,20 @@ def candidates(
     With more than `ALL_PLANS` axes, only some of the plans are kept, see
     `PlanSearch.quickest`. With more than `MOST_AXES` axes, neighbouring axes that are
     placed alike in all arrays are searched as one, until `FEW_AXES` are left.
+
+    Raises:
+        ValueError: more than `MOST_AXES` axes are left, whose search would take minutes
+            and gigabytes.
     """
     arrays = a, b, c
     if runs := _runs(arrays, usable, prices):
         return _with_fewer_axes(arrays, usable, prices, precision, runs)
+    if len(usable) > MOST_AXES:
+        raise ValueError(
+            f"{len(usable)} axes ({', '.join(usable)}): a search goes over at most "
+            f"{MOST_AXES}, or over more if neighbours are placed alike in all arrays; "
+            "merge axes of the mesh, or say which of them are busy"
+        )
     named = named_axes(arrays)
     first = named_plan(*arrays)
     if first is None:
