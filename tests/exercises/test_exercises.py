@@ -73,7 +73,7 @@ def graded(request):
     asked = {
         item.callspec.params["path"]
         for item in request.session.items
-        if "graded" in item.fixturenames and "path" in item.fixturenames
+        if {"graded", "path"} <= {*getattr(item, "fixturenames", ())}  # cells have none
     }
     steps = []
     for path in sorted(asked):
