@@ -4,6 +4,7 @@ import ast
 import sys
 from collections import defaultdict
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -49,9 +50,6 @@ OUTSIDE = {
     "grading": {"IPython", "filelock", "jinja2", "platformdirs"},
 }
 MODULES = sorted(PACKAGE.rglob("*.py"))
-each_module = pytest.mark.parametrize(
-    "path", MODULES, ids=lambda path: str(path.relative_to(PACKAGE))
-)
 
 
 def dotted(path: Path) -> str:
@@ -60,35 +58,42 @@ def dotted(path: Path) -> str:
     return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
 
 
-def imports(source: str, package: list[str]) -> Iterator[tuple[str, bool]]:
+def package_of(path: Path) -> list[str]:
+    """The package that a module is in, in parts."""
+    return ["shardmath", *path.relative_to(PACKAGE).parts[:-1]]
+
+
+@cache
+def parsed(path: Path) -> ast.Module:
+    return ast.parse(path.read_text("utf-8"))
+
+
+def imports(
+    tree: ast.AST, package: list[str], late: bool = False
+) -> Iterator[tuple[str, bool]]:
     """Every name that a module of `package` imports, absolute, and whether late.
 
     An import inside a function is late. What a module takes from another is given as
     the other module's name, a dot, and the name that is taken.
     """
-    tree = ast.parse(source)
-    functions = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
-    late = {
-        inner
-        for node in ast.walk(tree)
-        if isinstance(node, functions)
-        for inner in ast.walk(node)
-    }
-    for node in ast.walk(tree):
+    for node in ast.iter_child_nodes(tree):
         if isinstance(node, ast.Import):
-            yield from ((alias.name, node in late) for alias in node.names)
+            yield from ((alias.name, late) for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
             base = package[: len(package) - node.level + 1] if node.level else []
             base += node.module.split(".") if node.module else []
             for alias in node.names:
-                yield ".".join([*base, alias.name]), node in late
+                yield ".".join([*base, alias.name]), late
+        elif not isinstance(node, ast.expr):
+            function = isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
+            yield from imports(node, package, late or function)
 
 
-def violations(module: str, source: str, package: list[str]) -> list[str]:
+def violations(module: str, tree: ast.Module, package: list[str]) -> list[str]:
     """Imports of `module` that the layers or `OUTSIDE` do not allow."""
     own = module.split(".")[0]
     found = []
-    for name, late in imports(source, package):
+    for name, late in imports(tree, package):
         top, *below = name.split(".")
         if top == "shardmath":
             other = below[0] if below else ""
@@ -138,13 +143,15 @@ def circles(graph: dict[str, set[str]]) -> list[list[str]]:
     return found
 
 
-@each_module
-def test_each_module_imports_from_lower_layers_alone(path):
-    module = dotted(path)
-    if module:
-        assert module.split(".")[0] in LAYERS, f"{module}: its package has no layer"
-    package = ["shardmath", *path.relative_to(PACKAGE).parts[:-1]]
-    assert violations(module, path.read_text("utf-8"), package) == []
+def test_each_module_imports_from_lower_layers_alone():
+    found = []
+    for path in MODULES:
+        module = dotted(path)
+        if module and module.split(".")[0] not in LAYERS:
+            found.append(f"{module}: its package has no layer")
+        else:
+            found += violations(module, parsed(path), package_of(path))
+    assert not found, "\n".join(found)
 
 
 def test_the_top_of_the_package_is_small():
@@ -157,9 +164,8 @@ def test_no_module_imports_itself_through_others():
     names = {dotted(path) for path in MODULES}
     graph = defaultdict(set)
     for path in MODULES:
-        package = ["shardmath", *path.relative_to(PACKAGE).parts[:-1]]
         module = dotted(path)
-        for name, _ in imports(path.read_text("utf-8"), package):
+        for name, _ in imports(parsed(path), package_of(path)):
             top, _, inner = name.partition(".")
             if top != "shardmath":
                 continue
@@ -181,7 +187,7 @@ def test_the_init_of_a_package_holds_a_docstring_and_names():
         if path.name != "__init__.py":
             continue
         name = dotted(path)
-        docstring, *rest = ast.parse(path.read_text("utf-8")).body
+        docstring, *rest = parsed(path).body
         assert isinstance(docstring, ast.Expr), f"{name} has no docstring"
         for node in rest:
             names = isinstance(node, ast.Import | ast.ImportFrom)
@@ -200,7 +206,7 @@ def test_every_folder_with_code_is_a_package():
 def test_no_two_classes_share_a_name():
     homes = defaultdict(list)
     for path in MODULES:
-        for node in ast.parse(path.read_text("utf-8")).body:
+        for node in parsed(path).body:
             if isinstance(node, ast.ClassDef):
                 homes[node.name].append(dotted(path))
     assert {name: some for name, some in homes.items() if len(some) > 1} == {}
@@ -221,7 +227,7 @@ def test_no_two_classes_share_a_name():
 )
 def test_a_forbidden_import_is_found(module, source, said):
     package = ["shardmath", *module.split(".")]
-    (found,) = violations(module, source, package)
+    (found,) = violations(module, ast.parse(source), package)
     assert said in found
 
 
@@ -234,7 +240,8 @@ def test_a_forbidden_import_is_found(module, source, said):
     ],
 )
 def test_an_allowed_import_passes(module, source):
-    assert violations(module, source, ["shardmath", *module.split(".")]) == []
+    package = ["shardmath", *module.split(".")]
+    assert violations(module, ast.parse(source), package) == []
 
 
 def test_a_circle_is_found():
