@@ -409,11 +409,16 @@ def findings(cells: Iterable, listed: Iterable[str] = ()) -> list[Finding]:
     return found
 
 
+def distinct(evidence: Iterable[Number]) -> list[Number]:
+    """Each quantity once: tables print many of them again and again."""
+    return [*{(one.kind, one.value, one.scale): one for one in evidence}.values()]
+
+
 def passages(cells: Iterable) -> Iterator[tuple[str, str, list[Number]]]:
     """Each piece of prose with its cell's id and the evidence it may stand on."""
     parts = sections(cells)
-    own = [part.evidence() for part in parts]
-    whole = [number for evidence in own for number in evidence]
+    own = [distinct(part.evidence()) for part in parts]
+    whole = distinct(number for evidence in own for number in evidence)
     for part, evidence in zip(parts, own, strict=True):
         of_all = not part.title or part.title.startswith(WHOLE_BOOK)
         for cell in part.cells:
