@@ -1,13 +1,12 @@
 """Rank and explain every mesh that a model admits on a network."""
 
-import gc
 import math
 import re
-from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 
+from ..base.garbage import uncollected
 from ..base.tables import Table, compare
 from ..base.units import (
     pluralize,
@@ -308,7 +307,7 @@ class Plan:
             search = Search(self.job, other, {}, now.capacity, now.space)
         except ValueError:
             return None
-        with _uncollected():
+        with uncollected():
             best, fastest = search.best(1)
         if not best or (self.ranking and fastest.seconds >= self.fastest.seconds):
             return None
@@ -503,7 +502,7 @@ def plan(
     if best := list(known):
         fastest = min(best, key=lambda one: one.seconds)
     else:
-        with _uncollected():
+        with uncollected():
             best, fastest = search.best(top)
     trials = tuple(Trial(one, search) for one in best)
     quickest = next((t for t in trials if t.candidate is fastest), None)
@@ -559,19 +558,6 @@ def least_chips(job: Job, capacity: float) -> float:
     """
     held = job.width("gradients") + job.state_width + job.copy * job.width("weights")
     return held * job.model.params / capacity
-
-
-@contextmanager
-def _uncollected() -> Iterator[None]:
-    """Switch off the garbage collector. A search makes no reference cycles, and looking
-    for them would take a tenth of its time."""
-    was_on = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if was_on:
-            gc.enable()
 
 
 def _fits(search: Search, **change: object) -> bool:

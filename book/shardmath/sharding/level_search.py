@@ -51,8 +51,8 @@ def short_routes(
             default, all states.
         backwards: search the ways that lead to `array`.
     """
-    search = _LevelSearch(array, axes, prices, most, wanted, backwards)
-    return ShortRoutes(array, backwards, search)
+    search = _LevelSearch(array, axes, prices, most, backwards)
+    return ShortRoutes(array, backwards, search.find(most, wanted))
 
 
 class ShortRoutes(Routes):
@@ -85,16 +85,8 @@ class _LevelSearch(Levels):
     no more.
     """
 
-    def __init__(
-        self,
-        array: ShardedArray,
-        axes: Collection[str],
-        prices: Prices | None,
-        most: int,
-        wanted: Collection[State] | None,
-        backwards: bool,
-    ):
-        super().__init__(array, axes, prices, most, backwards)
+    def find(self, most: int, wanted: Collection[State] | None) -> "Levels":
+        """Find all levels up to `most`, and of the last one what leads to `wanted`."""
         # In the last level: the states that only a permute reaches for so little, and
         # those that other changes reach for as little as a permute does.
         self.permuted: set[int] = set()
@@ -105,6 +97,7 @@ class _LevelSearch(Levels):
             self._next()
         if len(self.levels) == most:
             self._next(self._before_slices(wanted))
+        return self
 
     def _before_slices(self, wanted: Collection[State] | None) -> set[int] | None:
         """The `wanted` states and those from which slices lead there; None if those are
