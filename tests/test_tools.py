@@ -14,6 +14,7 @@ import time
 import tomllib
 from collections import namedtuple
 from http.server import ThreadingHTTPServer
+from importlib import metadata
 from pathlib import Path
 from urllib.request import Request, urlopen
 
@@ -24,6 +25,7 @@ import pytest
 import serve
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
 from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
 
 from shardmath.base.colab import LACKING, setup_cell
 from shardmath_site.runtime import PACKAGE, imported
@@ -137,11 +139,30 @@ def called_with(tree):
     return [argument for call in calls for argument in call.args]
 
 
+def locked(name):
+    """The requirements of a lock file, one for each package (and platform)."""
+    lines = (ROOT / name).read_text("utf-8").splitlines()
+    return [Requirement(line.rstrip(" \\")) for line in lines if re.match(r"\w", line)]
+
+
 def pinned(name):
     """Package → version, as a lock file has them."""
-    lines = (ROOT / name).read_text("utf-8").splitlines()
-    pins = (line.split()[0].split("==") for line in lines if "==" in line[:80])
-    return {package: version for package, version in pins if package != "#"}
+    return {line.name: str(line.specifier).removeprefix("==") for line in locked(name)}
+
+
+def test_a_lock_names_the_extras_that_its_packages_ask_for():
+    """pip 23 looks for the newest release of a package whose extra has no pin."""
+    lines = locked("requirements.txt")
+    extras = {line.name: line.extras for line in lines}
+    assert any(extras.values())
+    for name in extras:
+        try:
+            wanted = map(Requirement, metadata.requires(name) or [])
+        except metadata.PackageNotFoundError:  # for another platform
+            continue
+        for one in wanted:
+            if not one.marker or one.marker.evaluate({"extra": ""}):
+                assert one.extras <= extras[canonicalize_name(one.name)], (name, one)
 
 
 @pytest.mark.parametrize("extra", ["notebook", "site"])
@@ -187,7 +208,7 @@ def test_what_installs_the_package_is_locked_too(setup, tmp_path):
 @pytest.mark.parametrize("file", sorted(ROOT.glob("requirements*.txt")), ids=str)
 def test_every_locked_package_has_a_hash(file):
     text = file.read_text("utf-8")
-    packages = re.split(r"^(?=[\w.-]+==)", text, flags=re.M)[1:]
+    packages = re.split(r"^(?=\w)", text, flags=re.M)[1:]
     assert packages
     assert all("--hash=sha256:" in package for package in packages)
 

@@ -3,7 +3,9 @@
 set -eu
 cd "$(dirname "$0")/.."
 export UV_CUSTOM_COMPILE_COMMAND="tools/lock.sh"
-compile="uv pip compile --quiet --universal --generate-hashes --python-version 3.11"
+# The extras stay: without them, pip 23 looks for the newest release of such a package.
+compile="uv pip compile --quiet --universal --no-strip-extras --generate-hashes"
+compile="$compile --python-version 3.11"
 $compile pyproject.toml --extra test -o requirements.txt
 for extra in notebook site; do  # with the same versions
     $compile pyproject.toml --extra $extra -c requirements.txt -o requirements-$extra.txt
