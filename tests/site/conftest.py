@@ -149,8 +149,7 @@ def browser():
     The one without windows first, which takes a third less time over a page.
     """
     with sync_playwright() as playwright:
-        path = shutil.which(SHELL) or find_chromium(playwright)
-        path = path or _install_chromium(playwright)
+        path = _find_browser(playwright) or _install_browser(playwright)
         if path is None:
             pytest.fail(NO_BROWSER, pytrace=False)
         is_root = hasattr(os, "geteuid") and os.geteuid() == 0
@@ -160,15 +159,23 @@ def browser():
         browser.close()
 
 
-def _install_chromium(playwright) -> str | None:
+def _find_browser(playwright) -> str | None:
+    return shutil.which(SHELL) or find_chromium(playwright)
+
+
+def _install_browser(playwright) -> str | None:
+    """The path of a browser that was installed; one worker does it, the others wait."""
     attempts = [[sys.executable, "-m", "playwright", "install", "chromium"]]
     if shutil.which("apt-get") and os.geteuid() == 0:
-        attempts += [["apt-get", "update"], ["apt-get", "install", "-y", "chromium"]]
-    for attempt in attempts:
-        subprocess.run(attempt, capture_output=True)
-        if found := find_chromium(playwright):
-            return found
-    return None
+        install = ["apt-get", "install", "-y"]
+        attempts += [["apt-get", "update"], [*install, SHELL], [*install, "chromium"]]
+    with FileLock(HTML.parent / "browser.lock"):
+        found = _find_browser(playwright)
+        for attempt in attempts:
+            if not found:
+                subprocess.run(attempt, capture_output=True)
+                found = _find_browser(playwright)
+    return found
 
 
 @pytest.fixture
