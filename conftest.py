@@ -2,6 +2,7 @@
 
 import os
 import sys
+from pathlib import Path
 
 from hypothesis import settings
 
@@ -17,6 +18,8 @@ sys.dont_write_bytecode = False
 
 # Kernels inherit these.
 os.environ |= {
+    # Jupyter's usual kernel, except that Python looks for garbage more rarely.
+    "JUPYTER_PATH": str(Path(__file__).parent / "tests/jupyter"),
     "JAX_NUM_CPU_DEVICES": "8",
     "JAX_PLATFORMS": "cpu",
     "PYTHONHASHSEED": "0",

@@ -99,7 +99,8 @@ def pytest_xdist_make_scheduler(config, log):
 def pytest_collection():
     """Look for no garbage while tests are found, and never among what was found.
 
-    It is a million objects, and all of them stay to the end.
+    It is a million objects, and all of them stay to the end. Then we look rarely, since
+    what JAX traces is many objects and little garbage; kernels do so too.
     """
     gc.disable()
     try:
@@ -107,6 +108,7 @@ def pytest_collection():
     finally:
         gc.freeze()
         gc.enable()
+        gc.set_threshold(100_000, 50, 50)
 
 
 def pytest_configure(config):
