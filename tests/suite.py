@@ -11,7 +11,7 @@ from collections import Counter
 
 import pytest
 
-BUDGET = 12  # worker-seconds a chapter, so that 24 of them take five minutes on two
+BUDGET = 12  # worker-seconds that a chapter should take; most of them take more
 PAGES = "tests/site/test_pages.py"  # its tests of one page stay together
 
 # Roughly, seconds of a test where it takes longer than others. What is dealt out last
@@ -132,6 +132,6 @@ def pytest_terminal_summary(terminalreporter, config):
             for number, spent in sorted(seconds.items())
         ]
         terminalreporter.write_line(
-            f"worker-seconds by chapter, {BUDGET} at most: {' · '.join(told)}; "
+            f"worker-seconds by chapter, {BUDGET} wanted: {' · '.join(told)}; "
             f"all else {rest:.0f}"
         )
