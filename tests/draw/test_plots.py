@@ -148,13 +148,15 @@ def test_labels_at_the_right_end_keep_their_distance():
     assert all(b / a >= 1.2 - 1e-9 for a, b in pairwise(places))
 
 
-def test_labels_of_curves_that_end_together_do_not_cover_each_other():
-    """Two plateaus at the same height: each name has its own."""
-    picture = plots.curves([1, 10], {"MXU": [0.1, 1.0], "HBM": [0.05, 1.0]}, "x", "y")
+@pytest.mark.parametrize("names", [("MXU", "HBM"), ("64 of a GB200 rack", "8 H100")])
+def test_labels_of_curves_that_end_together_do_not_cover_each_other(names):
+    """Two plateaus at the same height: each name has its own, beside it or above."""
+    ys = dict(zip(names, ([0.1, 1.0], [0.05, 1.0]), strict=True))
+    picture = plots.curves([1, 10], ys, "x", "y")
     places = [
         float(node.get("y"))
         for node in ElementTree.fromstring(picture.panels[0]).iter()
-        if node.text in ("MXU", "HBM") and node.tag.endswith("text")
+        if node.text in names and node.tag.endswith("text")
     ]
     assert abs(places[0] - places[1]) >= 14
 

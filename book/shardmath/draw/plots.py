@@ -339,18 +339,19 @@ def _label_ends(
 ) -> None:
     """Write each name at its end (x, height): next to it if short, else above the line.
 
-    Names keep a distance from each other. A name that had to move for this has a thin
-    line to its end.
+    Names keep a distance from each other. A name next to its end that had to move for
+    this has a thin line to it.
     """
     bottom, top = ax.get_ylim()
     places = _apart([height for _, height in ends], (top / bottom) ** LABEL_HEIGHT)
     beside = max(text_width(name) for name, _ in ends) < BESIDE
     for (name, height), place, colour in zip(ends, places, colours, strict=False):
         leader = {"arrowstyle": "-", "color": colour, "linewidth": 0.8}
+        moved = _points(ax, height, place)
         ax.annotate(
             name,
             (x, height),
-            (8, _points(ax, height, place)) if beside else (-2, 4),
+            (8, moved) if beside else (-2, 4 + moved),
             textcoords="offset points",
             arrowprops=leader | {"relpos": (0, 0.5)} if beside else None,
             color=colour,
