@@ -29,6 +29,7 @@ from shardmath.hardware.networks.wiring import Network, Ring, Switch
 from shardmath.referee import hlo
 from shardmath.sharding import fused_axes, plan_search
 from shardmath.sharding import reshard_search as search_module
+from shardmath.sharding.change_costs import ChangeCosts
 from shardmath.sharding.contraction import default_plan
 from shardmath.sharding.layout import ShardedArray
 from shardmath.sharding.level_search import short_routes
@@ -1067,6 +1068,30 @@ def test_ways_of_every_length_are_the_best(name, backwards):
                 assert len(moved) == count
                 assert sum(c.sent for c in moved) == pytest.approx(sent / 4)
                 assert sum(map(cost_on(mesh), moved)) == pytest.approx(least)
+
+
+@pytest.mark.parametrize(
+    "mesh",
+    [
+        *(mesh for mesh in SMALL.values() if isinstance(mesh, Mesh)),
+        Mesh(Torus(TPU_V5P, (4, 4, 4)), {"X": 2, "Y": 8, "Z": 4}),
+        Mesh(Torus(TPU_V5E, (4, 6)), {"X": 2, "Y": 2, "Z": 6}),
+        Mesh(Cluster(NVLinkDomain(H100, gpus=6), 4), {"W": 2, "X": 2, "Y": 2, "Z": 3}),
+        Mesh(network("h100:4x2"), {"X": 2, "Y": 2, "Z": 2}),
+    ],
+)
+def test_no_permute_takes_less_than_the_search_assumes(mesh):
+    """The search skips states from which not even the quickest permute would help."""
+    array = sharding.array("A[I, J]", mesh, I=1536, J=1536)
+    costs = ChangeCosts(array, mesh.axes, Prices(mesh))
+    placed, seen = range(len(costs.graph.placed)), 0
+    for before, after in product(placed, placed):
+        alike = costs.shapes.grids[before] == costs.shapes.grids[after]
+        found = costs.permute(before, after) if alike and before != after else None
+        if found is not None and found[2]:
+            assert costs.least_permute(costs.block[before]) <= found
+            seen += 1
+    assert seen > 20
 
 
 def test_arrays_of_any_size_are_searched():

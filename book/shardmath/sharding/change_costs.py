@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from .layout import Names, ShardedArray
 from .prices import Prices, Rate
-from .reshard_graph import OPS, Graph, graph
+from .reshard_graph import OPS, Graph, Move, graph
 from .reshard_step import Swaps
 
 Cost = tuple[int, int, int]  # time, or 0 without prices; bytes; collectives
@@ -40,7 +40,7 @@ class ChangeCosts:
         movable = tuple(name for name in self.sizes if name in set(axes))
         self.lone = any(self.sizes[name] == 1 for name in movable)
         mesh, dims = tuple(self.sizes), len(array.dims)
-        self.graph = graph(movable, mesh, dims, prices is not None)
+        self.graph = graph(movable, mesh, dims)
         self.shapes = _shapes(self.graph, tuple(self.sizes.items()))
         self.block = [array.nbytes / ways for ways in self.shapes.ways]  # bytes of one
         equal = {
@@ -51,6 +51,14 @@ class ChangeCosts:
         self.divides = [equal[grid] for grid in self.shapes.grids]
         self._alike = Memo(lambda nbytes: _cost(nbytes, nbytes, FREE))
         self._terms: dict[int, tuple[float, int, Rate | None]] = {}
+
+    def all_from(self, code: int, backwards: bool) -> Iterator[Move]:
+        """The changes from a state or, backwards, to it, except permutes."""
+        return self.graph.changes(code, backwards, self.prices is not None)
+
+    def collectives_from(self, code: int, backwards: bool) -> Iterator[Move]:
+        """Those of `all_from` that are collectives."""
+        return self.graph.collectives(code, backwards, self.prices is not None)
 
     def of(self, kind: int, block: float) -> Cost | None:
         """The cost of a change, except a permute, of blocks of `block` bytes; None if
@@ -98,13 +106,13 @@ class ChangeCosts:
     def least_permute(self, nbytes: float) -> Cost:
         """A lower bound on the cost of any permute of blocks of `nbytes`.
 
-        At least every second block has to leave its device, at best over all links.
+        At least every second block has to leave its device.
         """
         if self.lone:
             return 0, 0, 0
         time = 0
         if self.prices is not None:
-            time = int(nbytes / 2 / self.prices.egress * SECOND)
+            time = int(nbytes / 2 / self.prices.permute_egress * SECOND)
         return time, whole_bytes(nbytes), 1
 
 

@@ -130,20 +130,22 @@ class _LevelSearch(Levels):
     def _changed(self) -> Iterator[tuple[int, Packed]]:
         """The states that a collective, except a permute, reaches from the last level,
         each with the cost."""
-        paid, block, width = self.paid, self.changes.block, self.width
+        backwards, paid, width = self.backwards, self.paid, self.width
         for here, cost in self.levels[-1].items():
-            before = block[here >> width]
-            for kind, there, _ in self.graph.changes(here, self.backwards):
-                if self.backwards:
-                    before = block[there >> width]
-                if more := paid[kind, before]:
+            by_kind = paid[here >> width]
+            for kind, there, _ in self.changes.collectives_from(here, backwards):
+                if backwards:
+                    by_kind = paid[there >> width]
+                if more := by_kind[kind]:
                     yield there, cost + more
 
     def _into(self, wanted: set[int]) -> Iterator[tuple[int, Packed]]:
         """As `_changed`, but only the states in `wanted`."""
         last = self.levels[-1]
         for there in wanted:
-            for kind, here, _ in self.graph.changes(there, not self.backwards):
+            for kind, here, _ in self.changes.collectives_from(
+                there, not self.backwards
+            ):
                 if here in last and (more := self._paid(kind, here, there)):
                     yield there, last[here] + more
 
@@ -247,7 +249,7 @@ class _LevelSearch(Levels):
             for _, there, _ in self.graph.slices(here, self.backwards):
                 yield there, False
             return
-        for kind, there, _ in self.graph.changes(here, self.backwards):
+        for kind, there, _ in self.changes.all_from(here, self.backwards):
             if not self._paid(kind, here, there):
                 yield there, False
         alike = self._alike(here)

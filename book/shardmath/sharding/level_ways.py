@@ -52,7 +52,11 @@ class Levels:
         self.width, self.low = self.graph.width, self.graph.low
         # A collective sends at most twice the array; bytes are counted in quarters.
         self.bits = ((int(array.nbytes) + 1) * 8 * (most + 1)).bit_length()
-        self.paid = Memo(lambda key: self._packed(self.changes.of(*key)))
+        # The costs of other changes, by the placement where they start and their kind.
+        paid = Memo(
+            lambda block: Memo(lambda kind: self._packed(self.changes.of(kind, block)))
+        )
+        self.paid = [paid[block] for block in self.changes.block]
         # The costs of permutes, by the bytes of a block and the number of the rate.
         self.permutes = Memo(
             lambda block: Memo(
@@ -157,10 +161,11 @@ class Levels:
         """The last changes of all ways to `there` that cost as little as the best."""
         level, cost = self.levels[count], self.levels[count][there]
         before = self.levels[count - 1] if count else {}
-        paid, block, width = self.paid, self.changes.block, self.width
-        nbytes = block[there >> width]
-        for kind, here, dims in self.graph.changes(there, not self.backwards):
-            more = paid[kind, nbytes if self.backwards else block[here >> width]]
+        by_kind = self.paid[there >> self.width]
+        for kind, here, dims in self.changes.all_from(there, not self.backwards):
+            if not self.backwards:
+                by_kind = self.paid[here >> self.width]
+            more = by_kind[kind]
             known = (before if more else level).get(here)
             if known is not None and known + more == cost:
                 rank = self.graph.rank(kind, dims)
@@ -173,7 +178,7 @@ class Levels:
             if here == there or known is None or known + more != cost:
                 continue
             if not more or not self._ends_with_permute(here, count - 1):
-                rank = PERMUTE, there >> width
+                rank = PERMUTE, there >> self.width
                 yield LastChange(rank, None, (), count - bool(more), here)
 
     def _ends_with_permute(self, state: int, count: int) -> bool:
@@ -205,7 +210,7 @@ class Levels:
 
     def _paid(self, kind: int, here: int, there: int) -> Packed:
         before, _ = self._in_order(here, there)
-        return self.paid[kind, self.changes.block[before >> self.width]]
+        return self.paid[before >> self.width][kind]
 
     def _packed(self, cost: Cost | None) -> Packed:
         return FAR if cost is None else (cost[0] << self.bits) + cost[1]

@@ -35,6 +35,20 @@ class Prices:
         dims = self.mesh.network.dims
         return sum(dim.egress for dim in dims if dim.size > 1) or math.inf
 
+    @cached_property
+    def permute_egress(self) -> float:
+        """Bytes/s of those links of a chip that every permute needs, at best.
+
+        A permute of axes with powers of two of devices copies bits of a device's place
+        to other bits. So along some dimension of the network, half of the devices
+        receive their block from another place, and only the links of that dimension
+        lead there. Axes of other sizes may share the blocks out over all dimensions.
+        """
+        if any(n & (n - 1) for n in self.mesh.axes.values()):
+            return self.egress
+        dims = self.mesh.network.dims
+        return max((dim.egress for dim in dims if dim.size > 1), default=math.inf)
+
     def of(self, collective: Collective) -> Priced:
         """The price of one collective, with an upper bound that is slow to compute."""
         if collective not in self._priced:

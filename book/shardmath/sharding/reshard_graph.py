@@ -7,7 +7,7 @@ are numbered, and the changes from one to another are listed once.
 
 from collections.abc import Iterator
 from functools import lru_cache
-from itertools import combinations, pairwise, permutations, product
+from itertools import chain, combinations, pairwise, permutations, product
 
 from .layout import Names, Placed
 from .reshard_step import placements
@@ -31,11 +31,10 @@ class Graph:
         axes: the mesh axes that may be moved.
         mesh: all axes of the mesh; open sums are listed in this order.
         dims: the number of dimensions of the array.
-        several: whether a gather or scatter may be over several dimensions at once.
     """
 
-    def __init__(self, axes: Names, mesh: Names, dims: int, several: bool):
-        self.axes, self.mesh, self.several = axes, mesh, several
+    def __init__(self, axes: Names, mesh: Names, dims: int):
+        self.axes, self.mesh = axes, mesh
         self.order = {name: n for n, name in enumerate(axes)}
         self.bit = {name: 1 << n for n, name in enumerate(mesh)}
         self.width = len(mesh)
@@ -49,13 +48,12 @@ class Graph:
         self._ranks: dict[tuple[int, tuple], tuple[int, ...]] = {}
         self._sums: dict[int, Names] = {}
         self._subsets: dict[int, list[tuple[int, int]]] = {}
-        # The other dimensions that one can give axes to, and both in either direction.
-        self._exchanges = {
-            (d,): [(e, ((d, e), (e, d))) for e in range(dims) if e != d]
-            for d in range(dims)
-        }
+        # By placement, what `_shorter` and the like have found.
         self._less: dict[int, list] = {}
         self._more: dict[int, list] = {}
+        self._other: dict[int, list] = {}
+        self._much_less: dict[int, list] = {}
+        self._much_more: dict[int, list] = {}
 
     def _mask(self, axes) -> int:
         return sum(map(self.bit.__getitem__, axes))
@@ -92,49 +90,61 @@ class Graph:
             self._ranks[kind, dims] = found
         return self._ranks[kind, dims]
 
-    def changes(self, code: int, backwards: bool) -> Iterator[Move]:
+    def changes(self, code: int, backwards: bool, several: bool) -> Iterator[Move]:
         """Every change from a state, or to it in a backward search."""
+        yield from self.collectives(code, backwards, several)
+        yield from self.slices(code, backwards)
+
+    def collectives(self, code: int, backwards: bool, several: bool) -> Iterator[Move]:
+        """The changes that are collectives.
+
+        Args:
+            code: the number of the state.
+            backwards: whether they lead to the state.
+            several: whether a gather or scatter may be over several dimensions at once.
+        """
         n, sums, width = code >> self.width, code & self.low, self.width
-        free = self.movable & ~(self.used[n] | sums)
-        for less, kind, mask, dims, others in self._shorter(n):
-            there = less << width | sums
+        less = self._shorter(n), self._much_shorter(n) if several else ()
+        for other, kind, mask, dims in chain.from_iterable(less):
+            there = other << width | sums
             if backwards:
                 yield kind + SCATTER, there | mask, dims
-                if mask.bit_count() == 1:
-                    yield kind + SLICE, there, dims
             else:
                 yield kind + GATHER, there, dims
-            for other, ways in others:
-                yield kind + EXCHANGE, other << width | sums, ways[backwards]
-        if not backwards:
-            yield from self.slices(code, backwards)
-        else:
-            for more, kind, mask, dims in self._longer(n):
-                if not mask & ~free:
-                    yield kind + GATHER, more << width | sums, dims
-            for kind, mask in self._some(free):
-                yield kind + ADD, code | mask, ()
+        for other, kind, ways in self._exchanged(n):
+            yield kind + EXCHANGE, other << width | sums, ways[backwards]
+        pool = self._idle(n, sums) if backwards else sums
+        if not pool:
             return
-        for kind, mask in self._some(sums):
-            yield kind + ADD, code & ~mask, ()
-        for more, kind, mask, dims in self._longer(n) if sums else ():
-            if not mask & ~sums:
-                yield kind + SCATTER, more << width | sums & ~mask, dims
+        more = self._longer(n), self._much_longer(n) if several else ()
+        for other, kind, mask, dims in chain.from_iterable(more):
+            if mask & ~pool:
+                continue
+            if backwards:
+                yield kind + GATHER, other << width | sums, dims
+            else:
+                yield kind + SCATTER, other << width | sums & ~mask, dims
+        for kind, mask in self._some(pool):
+            yield kind + ADD, code ^ mask, ()
 
     def slices(self, code: int, backwards: bool) -> Iterator[Move]:
         """The slices from a state, or to it in a backward search."""
         n, sums = code >> self.width, code & self.low
         if backwards:
-            for less, kind, mask, dims, _ in self._shorter(n):
-                if mask.bit_count() == 1 and len(dims) == 1:
+            for less, kind, mask, dims in self._shorter(n):
+                if mask.bit_count() == 1:
                     yield kind + SLICE, less << self.width | sums, dims
             return
-        free = self.movable & ~(self.used[n] | sums)
+        idle = self._idle(n, sums)
         for more, kind, mask, dims in self._longer(n):
             if mask.bit_count() > 1:  # single axes come first
                 return
-            if mask & free:
+            if mask & idle:
                 yield kind + SLICE, more << self.width | sums, dims
+
+    def _idle(self, n: int, sums: int) -> int:
+        """The axes that may be moved and over which the array is copied."""
+        return self.movable & ~(self.used[n] | sums)
 
     def _kind(self, axes: Names) -> tuple[int, int]:
         """The kind of the first operation over `axes`, and their bits."""
@@ -152,63 +162,91 @@ class Graph:
         return self._subsets[pool]
 
     def _shorter(self, n: int) -> list[tuple]:
-        """Placements without the minor axes of one or several dimensions; for one, also
-        the placements in which those axes follow those of another dimension."""
-        if n in self._less:
-            return self._less[n]
-        placed, found, exchanges = self.placed[n], [], self._exchanges
+        """Placements without the minor axes of one dimension."""
+        if n not in self._less:
+            placed = self.placed[n]
+            self._less[n] = [
+                (self.number[_put(placed, d, axes[:at])], *self._kind(axes[at:]), (d,))
+                for d, axes in enumerate(placed)
+                for at in range(len(axes))
+            ]
+        return self._less[n]
 
-        def add(less: Placed, axes: Names, dims: tuple[int, ...]) -> None:
-            others = tuple(
-                (self.number[_put(less, other, less[other] + axes)], ways)
-                for other, ways in exchanges.get(dims, ())
-            )
-            found.append((self.number[less], *self._kind(axes), dims, others))
+    def _exchanged(self, n: int) -> list[tuple]:
+        """Placements in which the minor axes of one dimension follow those of another,
+        and both dimensions in either direction."""
+        if n not in self._other:
+            placed = self.placed[n]
+            self._other[n] = [
+                (
+                    self.number[_put(_put(placed, d, axes[:at]), e, more + axes[at:])],
+                    self._kind(axes[at:])[0],
+                    ((d, e), (e, d)),
+                )
+                for (d, axes), (e, more) in permutations(enumerate(placed), 2)
+                for at in range(len(axes))
+            ]
+        return self._other[n]
 
-        for d, axes in enumerate(placed):
-            for count in range(1, len(axes) + 1):
-                add(_put(placed, d, axes[:-count]), axes[-count:], (d,))
-        if self.several:
+    def _much_shorter(self, n: int) -> list[tuple]:
+        """Placements without the minor axes of several dimensions."""
+        if n not in self._much_less:
+            placed, found = self.placed[n], []
             for counts in product(*(range(len(axes) + 1) for axes in placed)):
                 dims = tuple(d for d, count in enumerate(counts) if count)
                 if len(dims) > 1:
                     cut = [len(a) - c for a, c in zip(placed, counts, strict=True)]
                     runs = list(zip(placed, cut, strict=True))
+                    less = self.number[tuple(axes[:at] for axes, at in runs)]
                     gone = tuple(a for axes, at in runs for a in axes[at:])
-                    add(tuple(axes[:at] for axes, at in runs), gone, dims)
-        self._less[n] = found
-        return found
+                    found.append((less, *self._kind(gone), dims))
+            self._much_less[n] = found
+        return self._much_less[n]
 
     def _longer(self, n: int) -> list[tuple]:
-        """Placements with more minor axes in one or several dimensions; those with one
-        axis more come first."""
-        if n in self._more:
-            return self._more[n]
-        placed, found = self.placed[n], []
-        several = len(placed) if self.several else 1
-        pool = tuple(a for a in self.axes if not self.bit[a] & self.used[n])
-        for axes in _some(pool):
-            for ordered in permutations(axes):
-                kind, mask = self._kind(ordered)
-                for dims in _choices(len(placed), min(several, len(ordered))):
+        """Placements with more minor axes in one dimension; those with one axis more
+        come first."""
+        if n not in self._more:
+            placed, found = self.placed[n], []
+            for ordered in self._unused(n):
+                kind = self._kind(ordered)
+                for d, axes in enumerate(placed):
+                    more = self.number[_put(placed, d, axes + ordered)]
+                    found.append((more, *kind, (d,)))
+            self._more[n] = found
+        return self._more[n]
+
+    def _much_longer(self, n: int) -> list[tuple]:
+        """Placements with more minor axes in several dimensions."""
+        if n not in self._much_more:
+            placed, found = self.placed[n], []
+            for ordered in self._unused(n):
+                kind = self._kind(ordered)
+                for dims in _choices(len(placed), len(ordered)):
                     for parts in _cuts(ordered, len(dims)):
                         more = placed
                         for d, part in zip(dims, parts, strict=True):
                             more = _put(more, d, more[d] + part)
-                        found.append((self.number[more], kind, mask, dims))
-        self._more[n] = found
-        return found
+                        found.append((self.number[more], *kind, dims))
+            self._much_more[n] = found
+        return self._much_more[n]
+
+    def _unused(self, n: int) -> Iterator[Names]:
+        """The axes that a placement leaves out, in every number and order."""
+        pool = tuple(a for a in self.axes if not self.bit[a] & self.used[n])
+        for axes in _some(pool):
+            yield from permutations(axes)
 
 
 @lru_cache(maxsize=8)
-def graph(axes: Names, mesh: Names, dims: int, several: bool) -> Graph:
+def graph(axes: Names, mesh: Names, dims: int) -> Graph:
     """The `Graph` of arrays with `dims` dimensions, shared by their searches."""
-    return Graph(axes, mesh, dims, several)
+    return Graph(axes, mesh, dims)
 
 
 def _choices(n: int, most: int) -> Iterator[tuple[int, ...]]:
-    """One to `most` of n dimensions, in order."""
-    for count in range(1, most + 1):
+    """Two to `most` of n dimensions, in order."""
+    for count in range(2, min(n, most) + 1):
         yield from combinations(range(n), count)
 
 

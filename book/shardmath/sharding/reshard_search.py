@@ -342,7 +342,7 @@ class _Search:
         more, least, settled = self.more, self.least, self.settled
         time, nbytes, count = cost
         bytes_here = block[here >> width]
-        for kind, there, dims in self.graph.changes(here, self.backwards):
+        for kind, there, dims in self.costs.all_from(here, self.backwards):
             if there in settled:
                 continue
             n = there >> width
