@@ -9,6 +9,7 @@ shardmath predict servers.json --json                  the latency of each serve
 
 import argparse
 import json
+import os
 import re
 import sys
 from collections.abc import Sequence
@@ -25,10 +26,15 @@ def main(words: Sequence[str] | None = None) -> int:
     """Run the command line; return 2 if an argument is wrong, 1 if no mesh is found."""
     args = _parser().parse_args(words)
     try:
-        return args.run(args)
+        found = args.run(args)
+        sys.stdout.flush()
+        return found
     except ValueError as error:
         print(error, file=sys.stderr)
         return 2
+    except BrokenPipeError:  # whoever reads the output, such as head, has enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
 
 
 def _plan(args: argparse.Namespace) -> int:

@@ -5,7 +5,6 @@ from math import prod
 
 import pytest
 
-from shardmath.hardware.chips import TPU_V5E
 from shardmath.planner import plan
 from shardmath.planner.flags import sequences
 from shardmath.transformer import DEEPSEEK_V3, LLAMA_3_70B
@@ -56,6 +55,35 @@ def test_megatron_accepts_what_it_is_told():
     assert flags(shared.flags())["--num-distributed-optimizer-instances"] == "2"
 
 
+def test_megatron_is_told_to_shard_only_what_the_plan_shards():
+    copies = plan("qwen3-0.6b", "h100:8", "1M", 4096, fixed={"data": 8})
+    said = flags(copies.flags())
+    assert said["--overlap-grad-reduce"] is True
+    assert {"--use-megatron-fsdp", "--use-distributed-optimizer"}.isdisjoint(said)
+    assert "--num-distributed-optimizer-instances" not in said
+    sizes = {"data": 2, "expert": 8}  # and other weights are sharded over all 8, too
+    found = plan("mixtral 8x7b", "gb200:16", "1M", fixed=sizes)
+    for trial, flag in zip(
+        found.ranking, ("distributed-optimizer", "megatron-fsdp"), strict=True
+    ):
+        said = flags(found.flags(trial))
+        assert said[f"--use-{flag}"] is True
+        assert said["--num-distributed-optimizer-instances"] == "2"
+
+
+def test_the_optimizer_is_sharded_over_as_many_gpus_as_divide_its_rows():
+    """72 doesn't divide the 4,096 numbers of a row, so 8 GPUs shard it, 9 times."""
+    found = plan("llama 3 8b", "gb200:72", "9M")
+    assert found.best.axes == {"data": 9, "zero": 8}
+    said = flags(found.flags())
+    assert said["--use-distributed-optimizer"] is True
+    assert said["--num-distributed-optimizer-instances"] == "9"
+    assert found.why_not(zero=72) == "zero 72 does not divide D = 4,096"
+    copies = plan("llama 3 8b", "gb200:72", "9M", fixed={"data": 72})
+    assert copies.best.seconds > found.best.seconds
+    assert copies.best.memory.total > found.best.memory.total + 30e9
+
+
 def test_megatron_is_told_what_to_compute_again():
     options = {"fixed": {"tensor": 8}, "top": 1}
     whole = plan("llama 3 70b", "h100:64", "1M", remat="full", **options)
@@ -90,16 +118,28 @@ def test_megatron_is_told_how_keys_move():
     )
 
 
-@pytest.mark.parametrize("machine", ["v5e:16x16", "v5e:16x16*4"])
-def test_maxtext_gets_axes_inside_and_between_slices(machine):
-    found = plan(LLAMA_3_70B, machine, "4M")
+@pytest.mark.parametrize(
+    ("machine", "options", "devices", "inside", "tensor"),
+    [
+        ("v5e:16x16", {}, 256, 256, None),
+        ("v5e:16x16*4", {}, 1024, 256, None),
+        # JAX counts each chip of Ironwood twice. Its two devices share two sequences
+        # or, if the chip takes one at a time or shares the layers, the layers.
+        ("tpu7x:4x4x8", {"fixed": {"fsdp": 128}, "sequences": 2}, 256, 256, "1"),
+        ("tpu7x:4x4x8", {"fixed": {"fsdp": 128}, "sequences": 1}, 256, 256, "2"),
+        ("tpu7x:4x4x8", {"fixed": {"tensor": 4}}, 256, 256, "8"),
+    ],
+)
+def test_maxtext_gets_axes_inside_and_between_slices(
+    machine, options, devices, inside, tensor
+):
+    found = plan(LLAMA_3_70B, machine, "4M", **options)
     said = settings(found.flags())
-    chips = found.network.chips
     axes = [int(n) for key, n in said.items() if key.endswith("_parallelism")]
-    assert prod(axes) == chips
-    inside = prod(int(n) for key, n in said.items() if key.startswith("ici_"))
-    assert inside == min(chips, int(TPU_V5E.domain))
-    batch = float(said["per_device_batch_size"]) * chips
+    assert prod(axes) == devices
+    assert prod(int(n) for key, n in said.items() if key.startswith("ici_")) == inside
+    assert tensor is None or said.get("ici_tensor_parallelism", "1") == tensor
+    batch = float(said["per_device_batch_size"]) * devices
     batch *= int(said.get("gradient_accumulation_steps", 1))
     assert batch == found.job.seqs
 

@@ -1,15 +1,20 @@
 """The planner against `training.step`: same numbers, and no better mesh anywhere."""
 
 import math
+import os
 import re
 import shlex
+import subprocess
+import sys
 from dataclasses import replace
 from itertools import product
+from pathlib import Path
 from xml.etree import ElementTree
 
 import drawn
 import pytest
 
+import shardmath
 from shardmath.__main__ import main
 from shardmath.base.units import show
 from shardmath.draw import figures
@@ -31,6 +36,7 @@ from shardmath.training.pipeline_schedules.named import paths_of
 from shardmath.training.stages import GROWS, PERIODIC_FROM, Pipelines
 from shardmath.transformer import DEEPSEEK_V3, LLAMA_3_8B, Experts, Model
 
+PACKAGE = Path(shardmath.__file__).parent
 ULYSSES = {"remat": "none", "keys": "ulysses", "seq": 2048}
 SMALL = Model("small", 6, 512, 2048, 8, 4, 64, 32_000)
 TIED = replace(SMALL, tied=True)
@@ -63,6 +69,7 @@ def numbers(trial):
         (TIED, "h100:2x8", "1M", {"fixed": {"pipeline": 2}, "schedule": "zb-v"}),
         (TIED, "h100:4x8", "64k", {}),
         (LONG, "h100:4x8", "1M", {"fixed": {"pipeline": 4}, "schedule": "dualpipe"}),
+        ("llama 3 8b", "gb200:72", "9M", {}),
         (LONG, "v5p:4x4x4", "1M", {"fixed": {"pipeline": 8}, "schedule": "dualpipe"}),
         (SPARSE, "h100:4x8", "1M", {"fixed": {"expert": 8, "pipeline": 2}}),
         (SPARSE, "v5p:4x4x4", "1M", {"capacity": 1.25}),
@@ -540,3 +547,27 @@ def test_the_command_line(capsys):
     assert "tensor=²: must be an axis and its size" in capsys.readouterr().err
     assert main([*words, "--schedule", "interleaved", "--chunks", "0"]) == 2
     assert "chunks = 0" in capsys.readouterr().err
+    assert main([*words, "--precision", "int3"]) == 2
+    assert "precision = 'int3': must be one of" in capsys.readouterr().err
+    assert main([*words, "--fix", "zero=2", "--fix", "fsdp=8"]) == 2
+    said = capsys.readouterr().err
+    assert "zero 2 x fsdp 8: must not have both zero and fsdp" in said
+
+
+def test_a_reader_that_closes_the_pipe_gets_no_complaint():
+    command = [sys.executable, "-m", "shardmath", "plan", "llama3-8b", "v5e:2x2",
+               "--tokens", "128k"]  # fmt: skip
+    environment = os.environ | {"PYTHONPATH": str(PACKAGE.parent)}
+    run = subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=environment
+    )
+    run.stdout.close()
+    assert run.communicate(timeout=60)[1] == b""
+    assert run.returncode == 0
+
+
+def test_a_plan_says_how_its_step_differs_from_those_of_the_fit():
+    found = plan("llama 3 8b", "h100:64", "8M", 1_048_576, top=1)
+    (said,) = found.best.prediction.warnings
+    assert "longer than 262,144" in said
+    assert said in str(found).splitlines()[4]

@@ -108,6 +108,23 @@ def test_experts_are_dealt_out_over_groups_of_attention():
     assert slots[8] > 4 * slots[1]  # tensor parallelism copies the latent
 
 
+def test_a_model_that_no_node_holds_goes_over_several():
+    """Llama 405B in bf16 takes 812 GB, and a node of eight H100s has 640."""
+    load = {"rate": 0.5, "input": 2000, "output": 500, "weights": "bf16"}
+    over = found(model="llama3-405b", machine="h100:16", **load)
+    names = [one.deployment.words for one in over.ranking]
+    assert names == ["tensor 16", "tensor 8, pipeline 2"]
+    assert [name for name, _ in over.refused][-1] == "tensor 8"
+    inside = found(model="llama3-70b", machine="h100:16", **load)
+    assert all(one.server.layout.tensor <= 8 for one in inside.ranking)
+    assert all(one.server.layout.pipeline == 1 for one in inside.ranking)
+
+
+def test_large_rates_are_written_out():
+    said = text(found(model="llama3-8b", machine="h100:1", rate=20))
+    assert "tokens: 107/s for each user, 4,000/s for the chip" in said
+
+
 def test_a_target_that_nobody_keeps_is_said():
     plan = found(tensor=8, target=LatencyTarget(2.0, 0.001))
     assert plan.best.most == 0
@@ -129,6 +146,12 @@ def test_dollars_and_joules_of_a_rate():
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
+        ({"output": 1}, "output = 1: must be at least 2 tokens"),
+        (
+            {"machine": "h100:3", "weights": "bf16"},
+            "smallest layout that fits: tensor 2 on 2 chips; a layout must divide the "
+            "3 chips of 3 H100 on NVLink",
+        ),
         (
             {"model": "llama3-405b", "tensor": 8, "weights": "bf16"},
             r"101 GB of weights on each H100 \(tensor 8\) are 24.5 GB more than the "

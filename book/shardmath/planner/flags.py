@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from math import ceil, prod
 
 from ..training.job import Job
-from .candidates import LATENT, Candidate
+from .candidates import LATENT, SHARING, Candidate
 
 KEYS = {"ring": "p2p", "gather": "allgather", "ulysses": "a2a"}
 COPIES = ("data", "zero", "fsdp")
@@ -57,11 +57,13 @@ def _megatron(job: Job, one: Candidate) -> Iterator[str]:
         yield f"--expert-model-parallel-size {experts}"
     if {"tensor", "copies"} & {*one.folded}:
         yield "--expert-tensor-parallel-size 1"
-    if one.shards == "zero":
+    if all(sizes[axis] == 1 for axis in SHARING):
+        yield "--overlap-grad-reduce"
+    elif one.shards == "zero":
         yield "--use-distributed-optimizer --overlap-grad-reduce --overlap-param-gather"
     else:
         yield "--use-megatron-fsdp --data-parallel-sharding-strategy optim_grads_params"
-    if (copies := sizes["data"]) > 1 and sizes["zero"] * sizes["fsdp"] > 1:
+    if (copies := sizes["data"]) > 1 and any(sizes[axis] > 1 for axis in SHARING):
         yield f"--num-distributed-optimizer-instances {copies}"
     yield from _recomputed(job, one)
     yield f"--micro-batch-size {sequences(job, one)} --global-batch-size {job.seqs}"
@@ -89,26 +91,33 @@ def _recomputed(job: Job, one: Candidate) -> Iterator[str]:
         yield "--recompute-granularity selective --recompute-modules core_attn"
 
 
-def maxtext(job: Job, one: Candidate, slices: int = 1) -> str:
+def maxtext(job: Job, one: Candidate, slices: int = 1, devices: int = 1) -> str:
     """Settings of MaxText, separated by spaces.
+
+    If JAX counts a chip as several devices, these share the chip's weights, as far as
+    the mesh has tensor parallelism or a chip has no whole sequence for each of them.
+    Otherwise they share its sequences.
 
     Args:
         job: the model, its batch and its numerics.
         one: the way to run the job.
         slices: the number of slices of the machine. The part of each axis that goes
             between slices becomes a dcn axis of MaxText.
+        devices: the devices as which JAX counts a chip.
 
     Source:
         src/maxtext/configs/types.py of AI-Hypercomputer/maxtext, read 2026-11-23.
     """
     sizes = {axis: n for axis, n in one.ways.items() if n > 1}
     outer, inner = _between(_maxtext_axes(sizes), slices)
+    if devices > 1:
+        by_weights = "tensor" in sizes or sequences(job, one) % devices
+        axis = "tensor" if by_weights else "fsdp" if "fsdp" in sizes else "data"
+        inner[axis] = inner.get(axis, 1) * devices
     said = [f"dcn_{axis}_parallelism={n}" for axis, n in outer.items() if n > 1]
     said += [f"ici_{axis}_parallelism={n}" for axis, n in inner.items()]
-    chips = 1
-    for n in sizes.values():
-        chips *= n
-    said.append(f"per_device_batch_size={job.seqs / one.microbatches / chips:g}")
+    count = devices * prod(sizes.values())
+    said.append(f"per_device_batch_size={job.seqs / one.microbatches / count:g}")
     if one.microbatches > 1:
         said.append(f"gradient_accumulation_steps={one.microbatches}")
     if one.shards == "zero":

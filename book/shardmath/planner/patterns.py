@@ -27,7 +27,7 @@ LAID = (*ORDER, "copies")
 FOLDS = ("context", "tensor", "copies")  # axes that may also split the experts
 SHARDS = {  # how weights are kept, sharded or as copies: the axes that a mesh may have
     "fsdp": ("data", "fsdp", "expert", "context", "tensor"),
-    "zero": ("zero", "expert", "context", "tensor"),
+    "zero": ("data", "zero", "expert", "context", "tensor"),
 }
 
 

@@ -229,7 +229,8 @@ class Plan:
         expert 16 does not divide 8 experts
 
         Raises:
-            ValueError: no sizes, an unknown axis, sizes that do not divide the chips.
+            ValueError: no sizes, an unknown axis, both zero and fsdp, sizes that do not
+                divide the chips.
         """
         if not sizes:
             raise ValueError("why_not(): needs sizes of axes, such as tensor=16")
@@ -287,7 +288,8 @@ class Plan:
         if self.network.chip.vendor == "Google":
             across = isinstance(self.network, Slices)
             slices = self.network.dims[0].size if across else 1
-            return f"MaxText: {maxtext(self.job, one, slices)}"
+            devices = self.network.chip.devices_per_chip
+            return f"MaxText: {maxtext(self.job, one, slices, devices)}"
         return f"Megatron: {megatron(self.job, one)}"
 
     @cached_property
@@ -337,7 +339,7 @@ class Plan:
             best = self.best
             held = show(best.memory.total, "capacity")
             said = [f"recommended: {best}", f"{best.prediction}; {held} held"]
-            said.append(self.reason)
+            said += [*best.prediction.warnings, self.reason]
         if (fewer := self.fewer) is not None:
             time = show(fewer.fastest.seconds, "s")
             said.append(
@@ -605,6 +607,11 @@ def _fixed(sizes: Mapping[str, int], network: Network) -> dict[str, int]:
     if not sizes:
         return {}
     found = dict(zip(sizes, positive_int(**sizes), strict=True))
+    if found.get("zero", 1) > 1 and found.get("fsdp", 1) > 1:
+        raise ValueError(
+            f"{_said(found)}: must not have both zero and fsdp, because weights are "
+            "either copied or sharded"
+        )
     if network.chips % math.prod(found.values()):
         raise ValueError(f"{_said(found)}: must divide {network.chips:,} chips")
     return found

@@ -219,6 +219,8 @@ class Search:
         for shards, names in SHARDS.items():
             axes = [a for a in ORDER if a == "pipeline" or a in names]
             axes = [a for a in axes if a != "expert" or experts]
+            # Beside ZeRO-1, data parallelism takes only what `_whole_rows` leaves it.
+            axes = [a for a in axes if a != "data" or shards == "fsdp"]
             axes = [a for a in axes if a not in self.fixed]
             left, rest = divmod(self.network.chips, prod(self.fixed.values()))
             if rest or any(n > 1 and a not in (*names, "pipeline")
@@ -229,6 +231,7 @@ class Search:
             ):
                 found = dict.fromkeys(ORDER, 1) | self.fixed
                 found |= dict(zip(axes, sizes, strict=True))
+                found |= self._whole_rows(found)
                 if found["tensor"] <= most or "tensor" in self.fixed:
                     found = with_copies(found, kv_heads)
                 else:
@@ -241,6 +244,21 @@ class Search:
                 yield Sharing(shards), found
                 if folded := self._folded(found):
                     yield Sharing(shards, folded), found
+
+    def _whole_rows(self, sizes: Sizes) -> dict[str, int]:
+        """The sizes of "data" and "zero" if ZeRO-1 can't divide the weights' rows.
+
+        On 72 GPUs, the rows of 4,096 numbers are sharded over 8 and copied 9 times, as
+        Megatron does if it is told so. (By default, it shards one padded array instead,
+        and needs less memory.) MaxText has no such setting.
+        """
+        n, fixed = sizes["zero"], {"data", "zero"} & self.fixed.keys()
+        if n == 1 or fixed or self.network.chip.vendor == "Google":
+            return {}
+        others = sizes["context"] * sizes["expert"]
+        rows = self.job.model.d_model
+        ways = max([m for m in divisors(n) if rows % (m * others) == 0], default=n)
+        return {"data": n // ways, "zero": ways}
 
     def _folded(self, sizes: Sizes) -> Names:
         """The axes of tensor parallelism, or that of context parallelism, if they can

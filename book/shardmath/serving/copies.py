@@ -118,5 +118,21 @@ def layouts(model: Model, on: Network) -> Iterable[Layout]:
                     yield Layout(tensor, data=data, expert=expert)
 
 
+def across_nodes(model: Model, on: Network) -> Iterable[Layout]:
+    """The layouts to try if none of `layouts` fits: a copy takes several nodes.
+
+    They form the stages of a pipeline, or tensor parallelism goes across them.
+    """
+    node = int(on.chip.domain) if "domain" in on.chip.facts else on.chips
+    tensor = max(n for n in _powers(min(node, on.chips)) if model.heads % n == 0)
+    for stages in list(_powers(on.chips // tensor))[1:]:
+        if on.chips % (tensor * stages):
+            continue
+        if stages <= model.layers:
+            yield Layout(tensor, pipeline=stages)
+        if model.heads % (tensor * stages) == 0:
+            yield Layout(tensor * stages)
+
+
 def _powers(most: int) -> Iterable[int]:
     return (2**n for n in range(most.bit_length()))

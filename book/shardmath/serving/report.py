@@ -1,7 +1,7 @@
 """A serving plan as text and as plain data, as the command line prints it."""
 
 from ..base.tables import Table, table
-from ..base.units import pluralize, positive, show
+from ..base.units import positive, show
 from .answer import LayoutAnswer
 from .serve import LEFT_OUT, ServingPlan
 
@@ -131,8 +131,8 @@ def ranked(plan: ServingPlan, price: float | None = None) -> Table:
     for one in plan.ranking:
         rows.append([
             one.deployment.words,
-            f"{one.most:.3g}/s",
-            f"{one.capacity:.3g}/s",
+            f"{_figures(one.most)}/s",
+            f"{_figures(one.capacity)}/s",
             show(one.predicted("ttft"), "s"),
             show(one.predicted("tpot"), "s"),
             f"{one.slots * one.deployment.copies:,}",
@@ -145,19 +145,25 @@ def ranked(plan: ServingPlan, price: float | None = None) -> Table:
     return table(header, rows)
 
 
+def _figures(value: float) -> str:
+    """Three figures, or all those before the point."""
+    return f"{value:.3g}" if value < 999.5 else f"{value:,.0f}"
+
+
 def _amounts(one: LayoutAnswer, price: float | None) -> list[str]:
     copies, chips = one.deployment.copies, one.deployment.machine.chips
     length = one.input + one.output // 2
     each = one.rate * one.output / chips
-    kept = f"the target is kept up to {one.most:.3g} requests/s"
+    kept = f"the target is kept up to {_figures(one.most)} requests/s"
     if not one.most:
         kept = "the target is not kept, even by a request alone"
     found = [
         f"slots: {one.slots * copies:,} requests of {length:,} tokens in the mean; "
-        f"{one.decoding * copies:.3g} decode at a time",
-        f"rate: {kept}, and {one.capacity:.3g} requests/s are completed at most",
-        f"tokens: {1 / one.predicted('tpot'):.3g}/s for each user, "
-        f"{each:.3g}/s for each of the {pluralize(f'{chips:,}', 'chips')}",
+        f"{_figures(one.decoding * copies)} decode at a time",
+        f"rate: {kept}, and {_figures(one.capacity)} requests/s are completed at most",
+        f"tokens: {_figures(1 / one.predicted('tpot'))}/s for each user, "
+        f"{_figures(each)}/s for "
+        + (f"each of the {chips:,} chips" if chips > 1 else "the chip"),
         f"a step goes to: {one.goes_to}",
     ]
     if price is not None:

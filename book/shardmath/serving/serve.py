@@ -10,7 +10,7 @@ from ..inference import Formats, Layout
 from ..transformer import Model
 from ..transformer import model as found_model
 from .answer import TARGET, LayoutAnswer
-from .copies import deployed, layouts
+from .copies import across_nodes, deployed, layouts
 from .result import LatencyTarget
 
 LEFT_OUT = (
@@ -112,7 +112,8 @@ def serve(
         weights, cache, activations: see `inference.Formats`.
         tensor, data, expert, pipeline: see `inference.Layout`. Copies of this layout
             fill the machine and share the requests. If none of the four is given,
-            several layouts are compared.
+            several layouts are compared: those of `copies.layouts` or, if none of them
+            fits, those of `copies.across_nodes`.
         target: the latency target. Layouts are ranked by the largest rate that meets
             it.
         reserve: the share of memory that engines keep, from 0 to below 1;
@@ -122,7 +123,8 @@ def serve(
     Raises:
         ValueError: a model that does not fit, with the missing bytes and the smallest
             layout that fits; a rate that is not below the capacity, which the message
-            states; or an argument that cannot be read.
+            states; answers of a single token, which have no time per output token; or
+            an argument that cannot be read.
 
     >>> found = serve("llama3-8b", "h100:1", rate=4, input=1000, output=200, tensor=1)
     >>> answer = found.best
@@ -133,25 +135,38 @@ def serve(
     on = network(machine)
     positive(rate=rate)
     positive_int(input=input, output=output)
+    if output == 1:
+        raise ValueError(
+            "output = 1: must be at least 2 tokens, because the time per output token "
+            "is counted from the first token on"
+        )
     if reserve is not None and not 0 <= number("reserve", reserve) < 1:
         raise ValueError(f"reserve = {short_repr(reserve)}: must be from 0 to below 1")
     formats = Formats(weights, activations, cache)
     given = tensor is not None or data * expert * pipeline > 1
     if given:
-        tried: Iterable[Layout] = [Layout(tensor or 1, pipeline, expert, data)]
+        choices: list[Iterable[Layout]] = [
+            [Layout(tensor or 1, pipeline, expert, data)]
+        ]
     else:
-        tried = layouts(one, on)
+        choices = [layouts(one, on), across_nodes(one, on)]
     answers, refused = [], {}
-    for layout in tried:
-        try:
-            deployment = deployed(one, on, layout, formats, reserve)
-            deployment.engine(input, output)
-        except ValueError as error:
-            refused[str(layout)] = str(error)
-        else:
-            answers.append(LayoutAnswer(deployment, rate, input, output, target, seed))
+    for tried in choices:
+        for layout in tried if not answers else ():
+            try:
+                deployment = deployed(one, on, layout, formats, reserve)
+                deployment.engine(input, output)
+            except ValueError as error:
+                refused[str(layout)] = str(error)
+            else:
+                answers.append(
+                    LayoutAnswer(deployment, rate, input, output, target, seed)
+                )
     if not answers:
-        raise ValueError(list(refused.values())[-1])
+        last = list(refused.values())[-1]
+        if not given:
+            last += f"; a layout must divide the {on.chips} chips of {on.name}"
+        raise ValueError(last)
     able = [answer for answer in answers if answer.capacity > rate]
     if not able:
         # No layout keeps up, so this raises and states the largest capacity.

@@ -207,10 +207,14 @@ def usual_formats(chip: Chip, precision: str) -> dict[str, str]:
         chip: the chip on which the model is trained.
         precision: the format of the matmuls.
 
+    Raises:
+        ValueError: an unknown format.
+
     >>> from shardmath.hardware.chips import H100, TPU_V5P
     >>> usual_formats(H100, "bf16"), usual_formats(TPU_V5P, "bf16")
     ({'gradients': 'fp32'}, {})
     """
+    one_of(tuple(PRECISION_BYTES), precision=precision)
     found = {}
     if chip.vendor != "Google" and precision != "fp32":
         found["gradients"] = "fp32"
