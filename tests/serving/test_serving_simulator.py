@@ -181,12 +181,20 @@ def test_nothing_is_lost_and_skipping_changes_nothing(rows, options, clients):
             assert getattr(one, name) == pytest.approx(getattr(other, name), rel=1e-9)
     for name in ("decoding", "in_slots", "busy"):
         assert getattr(fast, name) == pytest.approx(getattr(slow, name))
+    uncounted = simulate(roof, engine, demand, pages=False)
+    assert uncounted.served == fast.served
+    assert uncounted.computed == fast.computed
+    assert [one._replace(pages=None) for one in fast.stretches[0]] == [
+        *uncounted.stretches[0]
+    ]
+    with pytest.raises(ValueError, match="pages = False"):
+        _ = uncounted.most_pages
 
 
 @settings(max_examples=100)
-@given(st.lists(lengths, min_size=1, max_size=25), engines)
-def test_a_server_that_is_done_holds_nothing(rows, options):
-    server = PlayedServer(roof, Engine(**options))
+@given(st.lists(lengths, min_size=1, max_size=25), engines, st.booleans())
+def test_a_server_that_is_done_holds_nothing(rows, options, pages):
+    server = PlayedServer(roof, Engine(**options), pages=pages)
     waiting = list(enumerate(demanded(rows).requests))
     complete = 0
     while waiting or server.busy:
@@ -201,11 +209,12 @@ def test_a_server_that_is_done_holds_nothing(rows, options):
             cached = one.done
             if one.begun >= 0:
                 cached = one.length + one.growth * (server._tick - one.begun)
-            if server.engine.pages:
+            if server.engine.pages and pages:
                 assert one.held * server.engine.page >= cached - 1e-6
     assert complete == len(rows)
     assert (server.pool.held, server.admitted, server.prefilling) == (0, {}, {})
     assert (server._decoding, server._base, server._slope) == (0, 0, 0)
+    assert server._due == 0
     kept = server.pool.prefixes.values()
     assert server.pool.unread == sum(one.pages for one in kept)
 

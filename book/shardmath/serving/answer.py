@@ -75,7 +75,7 @@ class LayoutAnswer:
         lives = LIVES * rate * self.output * self.target.tpot
         count = int(min(max(FEWEST, lives), MOST))
         demand = Demand.poisson(rate, count, self.input, self.output, self.seed)
-        return simulate(self.deployment.seconds, self.engine, demand)
+        return simulate(self.deployment.seconds, self.engine, demand, pages=False)
 
     @cached_property
     def result(self) -> ServingResult:
@@ -101,7 +101,7 @@ class LayoutAnswer:
         """
         clients = min(self.engine.slots, max(self.slots, 1))
         demand = Demand.closed_loop(clients, WAVES * clients, self.input, self.output)
-        result = simulate(self.deployment.seconds, self.engine, demand)
+        result = simulate(self.deployment.seconds, self.engine, demand, pages=False)
         return self.deployment.copies * result.steady() / self.output
 
     @cached_property

@@ -36,7 +36,8 @@ class Stretch(NamedTuple):
         tokens: output tokens from all these steps.
         slots: sequences that hold a slot.
         queue: requests that wait for a slot at the end of the steps.
-        pages: pages that sequences hold at the end of the steps.
+        pages: pages that sequences hold at the end of the steps; None if the simulation
+            does not count them.
     """
 
     start: float
@@ -47,7 +48,7 @@ class Stretch(NamedTuple):
     tokens: float
     slots: int
     queue: int
-    pages: int
+    pages: int | None
 
 
 class Sequence:
@@ -75,7 +76,7 @@ class Sequence:
         """Forget all progress in the cache, when the sequence leaves the server."""
         self.done = self.own = self.shared = 0
         self.reads = ""
-        self.length, self.begun, self.rounds = 0, -1, 0
+        self.length, self.begun, self.rounds, self.due = 0, -1, 0, 0
         self.growth = 1.0
 
     @property
@@ -97,6 +98,12 @@ class PlayedServer:
         engine: the settings of the server.
         seed: seed of the rounds of speculation.
         skip: whether equal steps are simulated at once. The result is the same.
+        pages: whether `stretches` count the pages that are held. All else is the same,
+            but a server with many sequences takes several times as long to simulate.
+
+    Sequences in decode take a page every few steps. As long as there are pages for all
+    of them until they end (`_due`), none can be preempted. If the stretches don't count
+    pages, the sequences take them later, when it matters how many are free.
     """
 
     def __init__(
@@ -105,8 +112,11 @@ class PlayedServer:
         engine: Engine,
         seed: int = 0,
         skip: bool = True,
+        pages: bool = True,
     ) -> None:
         self.seconds, self.engine, self.seed, self.skip = seconds, engine, seed, skip
+        self.counts = pages
+        self._waits = not pages  # whether pages may be taken later
         self.clock = 0.0
         self.queue: deque[Sequence] = deque()
         self.admitted: dict[int, Sequence] = {}  # by order of admission
@@ -119,6 +129,7 @@ class PlayedServer:
         self._base, self._slope, self._decoding = 0.0, 0.0, 0
         self._ends: list[tuple[int, int]] = []  # tick, order of admission
         self._turns: list[tuple[int, int]] = []  # tick of the next page, order
+        self._due = 0  # pages that sequences in decode take until they end, at most
 
     # ------------------------------------------------------------------ public methods
 
@@ -135,6 +146,8 @@ class PlayedServer:
                 f"request {sequence.number} needs {pages:,} pages for "
                 f"{request.cached:,} tokens, but the server has only {engine.pages:,}"
             )
+        if request.prefix and engine.prefix_cache:
+            self._waits = False  # a page that is taken drops a prefix, now or later
         if not self.busy:
             self.clock = max(self.clock, now)
         self.queue.append(sequence)
@@ -217,7 +230,7 @@ class PlayedServer:
         prefill = sum(taken for _, taken in chunks)
         self.stretches.append(
             Stretch(start, self.clock, steps, decoding, prefill, tokens, slots,
-                    len(self.queue), self.pool.held)
+                    len(self.queue), self.pool.held if self.counts else None)
         )  # fmt: skip
         for one in complete:
             self._leave(one)
@@ -288,7 +301,10 @@ class PlayedServer:
         found = 0
         if kept and self.engine.prefix_cache:
             found = kept.pages if kept.readers else 0
-        return self._pages_of(one) - found <= self.pool.available
+        needed = self._pages_of(one) - found
+        if needed > self.pool.available - self._due:
+            self._take_pages(0)
+        return needed <= self.pool.available
 
     def _pages_of(self, one: Sequence) -> int:
         """Pages that admission takes, for the prompt or for the whole request."""
@@ -361,25 +377,33 @@ class PlayedServer:
         self._base += one.length - one.growth * one.begun
         self._slope += one.growth
         heappush(self._ends, (one.begun + one.rounds, one.order))
-        self._next_page(one)
+        if self.engine.pages is not None and not self.engine.reserve:
+            one.due = max(0, self.engine.paged(one.length + left) - one.held)
+            self._due += one.due
+            self._next_page(one)
 
     def _stop_decode(self, one: Sequence) -> None:
         self._decoding -= 1
         self._base -= one.length - one.growth * one.begun
         self._slope -= one.growth
+        self._due -= one.due
         if not self._decoding:
             self._base = self._slope = 0.0
 
     def _next_page(self, one: Sequence) -> None:
         """Note the step whose token no longer fits into the pages of a sequence."""
-        if self.engine.pages is None or self.engine.reserve:
-            return
         room = one.held * self.engine.page - one.length
         turn = one.begun + floor(room / one.growth + 1e-9)
         if turn < one.begun + one.rounds:
             heappush(self._turns, (turn, one.order))
 
     def _turn_pages(self, steps: int) -> int:
+        """Make sure of the pages that the next decode steps need; see `_take_pages`."""
+        if self._waits and self._due <= self.pool.available:
+            return steps
+        return self._take_pages(steps)
+
+    def _take_pages(self, steps: int) -> int:
         """Take the pages that the next decode steps need.
 
         Returns:
@@ -394,6 +418,8 @@ class PlayedServer:
             elif self.pool.take(1):
                 heappop(self._turns)
                 one.own += 1
+                one.due -= 1
+                self._due -= 1
                 self._next_page(one)
             elif turn > self._tick:
                 return turn - self._tick

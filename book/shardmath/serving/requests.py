@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from math import inf
 from random import Random
 
 from ..base.units import (
@@ -42,6 +43,8 @@ class Request:
     shared: int = 0
 
     def __post_init__(self) -> None:
+        if self._is_usual:  # a search simulates hundreds of thousands of requests
+            return
         not_negative("arrival", self.arrival)
         positive_int(input=self.input, output=self.output)
         text("prefix", self.prefix)
@@ -53,6 +56,19 @@ class Request:
             )
         if self.shared and not self.prefix:
             raise ValueError(f"shared = {self.shared}: needs the name of a prefix")
+
+    @property
+    def _is_usual(self) -> bool:
+        """Whether all is right at first sight, and no prompt is shared."""
+        return (
+            type(self.arrival) is float
+            and 0 <= self.arrival < inf
+            and type(self.input) is type(self.output) is int
+            and self.input > 0 < self.output
+            and self.prefix == ""
+            and type(self.shared) is int
+            and not self.shared
+        )
 
     @property
     def cached(self) -> int:

@@ -258,8 +258,15 @@ class ServingResult:
 
     @property
     def most_pages(self) -> int:
-        """The most pages that the sequences of one server held at once."""
-        return max(one.pages for steps in self.stretches for one in steps)
+        """The most pages that the sequences of one server held at once.
+
+        Raises:
+            ValueError: the simulation did not count pages.
+        """
+        pages = [one.pages for steps in self.stretches for one in steps]
+        if None in pages:
+            raise ValueError("pages = False: this simulation did not count pages")
+        return max(pages)
 
     @property
     def longest_queue(self) -> int:

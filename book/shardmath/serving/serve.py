@@ -4,6 +4,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
 
+from ..base.garbage import uncollected
 from ..base.units import number, positive, positive_int, short_repr, show
 from ..hardware.networks import Network, network
 from ..inference import Formats, Layout
@@ -167,9 +168,10 @@ def serve(
         if not given:
             last += f"; a layout must divide the {on.chips} chips of {on.name}"
         raise ValueError(last)
-    able = [answer for answer in answers if answer.capacity > rate]
-    if not able:
-        # No layout keeps up, so this raises and states the largest capacity.
-        _ = max(answers, key=lambda answer: answer.capacity).result
-    able.sort(key=lambda answer: -answer.most)
+    with uncollected():
+        able = [answer for answer in answers if answer.capacity > rate]
+        if not able:
+            # No layout keeps up, so this raises and states the largest capacity.
+            _ = max(answers, key=lambda answer: answer.capacity).result
+        able.sort(key=lambda answer: -answer.most)
     return ServingPlan(one, on, formats, tuple(able), tuple(refused.items()), given)
