@@ -415,8 +415,9 @@ def plan(
     model has several, and context parallelism with under 4,096 tokens of a sequence per
     chip. A mesh ties with the fastest one if the shortest predicted time is in the band
     of the mesh's own prediction. Among the ties we recommend the mesh with the fewest
-    axes. If several with equally few axes are about equally fast, we recommend the one
-    that leaves the least time exposed.
+    axes, where all axes of data parallelism count as one (see `search.simplicity`). If
+    several with equally few axes are about equally fast, we recommend the one that
+    leaves the least time exposed.
 
     Args:
         model: a model, or a name for `transformer.model`.
@@ -450,7 +451,10 @@ def plan(
     Assumes:
         All that `training.step` assumes. With FSDP, chips that share a sequence or have
         different experts also shard the other weights. With ZeRO-1 each of these chips
-        has a copy of the other weights, and they shard only the optimizer state. See
+        has a copy of the other weights, and they shard only the optimizer state. Weights
+        are sharded by whole rows, so the chips of FSDP have to divide the width of the
+        model. On GPUs, ZeRO-1 shards the state over as many chips as divide it. If a
+        framework pads its arrays, it can use all chips, which takes less memory. See
         `Plan.left_out`.
 
     Raises:

@@ -223,6 +223,7 @@ def _readout(found: Plan, trial: Trial) -> tuple[tuple[str, ...], ...]:
             show(one.memory.total, "capacity"),
             found.why(one),
         ))  # fmt: skip
+    rows += [(one, *[""] * 6) for one in trial.prediction.warnings]
     for part, nbytes in trial.memory.parts.items():
         if nbytes:
             rows.append((PARTS[part], "", "", "", "", show(nbytes, "capacity"), ""))
