@@ -1,5 +1,9 @@
 """A step of inference, against counts made by hand and published answers."""
 
+import math
+import re
+
+import numpy as np
 import pytest
 
 from shardmath.hardware.chips import B200, H100, H200, TPU_V5E
@@ -7,7 +11,10 @@ from shardmath.inference import (
     Batch,
     Formats,
     Layout,
+    Requests,
+    Scheduler,
     Server,
+    closed_loop,
     held,
     keys_seen,
     smallest_layout,
@@ -194,3 +201,53 @@ def test_a_state_is_read_and_written_by_every_sequence():
     assert more * one.chip.hbm_bandwidth == pytest.approx(
         2 * recurrent_state(model("qwen3.5 397b")), rel=1e-6
     )
+
+
+@pytest.mark.parametrize(
+    ("call", "said"),
+    [
+        (lambda one: one.decode(math.nan, 8000), "seqs = nan: must be a finite number"),
+        (lambda one: one.decode(8, -8e7), "context = -80000000.0: must be a finite"),
+        (lambda one: one.decode("8", 1), "seqs = '8': must be a finite number"),
+        (lambda one: one.prefill(-1e5), "tokens = -100000.0: must be a finite number"),
+        (lambda one: one.slots(1000, page=-16), "page = -16: must be a whole number"),
+        (
+            lambda one: one.slots(1000, page=0),
+            "page = 0: must be a whole number from 1",
+        ),
+        (lambda one: one.with_reserve(-5), "reserve = -5: must be from 0 to below 1"),
+        (lambda one: held(-1, 10), "prompt = -1: must be a finite number from 0"),
+        (
+            lambda one: closed_loop(one, 8, Requests(1000, 200), room=-1),
+            "room = -1: must be a finite number above 0",
+        ),
+        (lambda one: Scheduler(mixed="no"), "mixed = 'no': must be True or False"),
+        (lambda one: Scheduler(sequences=0), "sequences = 0: must be a finite number"),
+        (lambda one: Requests(9, 9, "no"), "alike = 'no': must be True or False"),
+        (
+            lambda one: Server(LLAMA, "h100:8", Layout(8), "fp8"),
+            "'fp8': must be a Formats",
+        ),
+        (lambda one: Server(LLAMA, "h100:8", 8), "8: must be a Layout"),
+        (
+            lambda one: Server(LLAMA, "h100:8", Layout(8), reserve="0.1"),
+            "reserve = '0.1': must be a number",
+        ),
+        (
+            lambda one: Server(LLAMA, "h100:12x8", Layout(pipeline=96)),
+            "pipeline = 96: must be at most the 80 layers of Llama 3.1 70B",
+        ),
+        (
+            lambda one: Server(LLAMA, "h100:6", Layout(6)),
+            "tensor = 6: must divide the 64 query heads of Llama 3.1 70B",
+        ),
+    ],
+)
+def test_what_makes_no_server_or_step_is_quoted(call, said):
+    with pytest.raises(ValueError, match=f"^{re.escape(said)}"):
+        call(server())
+
+
+def test_numpy_numbers_do_not_overflow():
+    many = Layout(np.int32(65_536), np.int32(65_536))
+    assert many.chips == 65_536**2

@@ -571,3 +571,17 @@ def test_a_plan_says_how_its_step_differs_from_those_of_the_fit():
     (said,) = found.best.prediction.warnings
     assert "longer than 262,144" in said
     assert said in str(found).splitlines()[4]
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"sequences": -1}, "sequences = -1: must be a whole number from 1"),
+        ({"sequences": "2"}, "sequences = '2': must be a whole number from 1"),
+        ({"every": "no"}, "every = 'no': must be True or False"),
+        ({"chunks": 10**7}, "chunks = 10000000: must be at most the 6 layers of small"),
+    ],
+)
+def test_an_option_that_means_nothing_is_quoted(options, said):
+    with pytest.raises(ValueError, match=re.escape(said)):
+        plan(SMALL, "h100:4", "64k", **options)

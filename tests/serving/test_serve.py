@@ -146,6 +146,9 @@ def test_dollars_and_joules_of_a_rate():
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
+        ({"tensor": 0}, "tensor = 0: must be a whole number from 1"),
+        ({"data": -2}, "data = -2: must be a whole number from 1"),
+        ({"target": (1, 0.05)}, r"target = \(1, 0.05\): must be a LatencyTarget"),
         ({"output": 1}, "output = 1: must be at least 2 tokens"),
         (
             {"machine": "h100:3", "weights": "bf16"},

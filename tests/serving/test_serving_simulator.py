@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 from itertools import pairwise
-from math import log
+from math import inf, log, nan
 from random import Random
 
 import pytest
@@ -650,3 +650,14 @@ def test_busy_is_no_measure_of_load():
 def test_nonsense_is_refused_with_what_was_given(call, message):
     with pytest.raises(ValueError, match=message):
         call()
+
+
+@pytest.mark.parametrize("wrong", [nan, inf, 0.0, -0.01])
+def test_a_time_that_is_no_time_ends_the_simulation(wrong):
+    demand = Demand.poisson(4, 8, 20, 5)
+    with pytest.raises(ValueError, match=r"seconds\(Batch\(.* = .*: must be a finite"):
+        simulate(lambda b: 0.01 if b.tokens <= 1 else wrong, Engine(8), demand)
+    with pytest.raises(ValueError, match="engine = 8: must be an Engine"):
+        simulate(roof, 8, demand)
+    with pytest.raises(ValueError, match=r"demand = .*: must be a Demand"):
+        simulate(roof, Engine(8), list(demand.requests))

@@ -4,8 +4,9 @@ import math
 from dataclasses import dataclass
 from functools import lru_cache
 
-from ..base.units import positive, show
+from ..base.units import number, positive, positive_int, short_repr, show
 from ..hardware.chips import Chip
+from ..hardware.networks.wiring import not_negative
 from ..transformer import Model
 from .derivation import Amounts, amounts
 from .setting import Formats, Layout
@@ -80,11 +81,12 @@ class Capacity:
             page: tokens of a page.
 
         Raises:
-            ValueError: the length is not above zero, or the weights do not fit even
-                without a cache. The message names the missing bytes and the smallest
-                layout that fits.
+            ValueError: the length or the page is not above zero, or the weights do not
+                fit even without a cache. The message names the missing bytes and the
+                smallest layout that fits.
         """
         (length,) = positive(length=length)
+        (page,) = positive_int(page=page)
         if not self.fits:
             more = f"; the smallest layout that fits: {self.smallest}"
             raise ValueError(
@@ -101,10 +103,26 @@ def held(prompt: float, output: float, reserved: bool = False) -> float:
 
     With `reserved`, the pages of the whole answer are taken at the start.
 
+    Raises:
+        ValueError: a number of tokens that is negative or not finite.
+
     >>> held(1000, 200), held(1000, 200, reserved=True)
     (1100.0, 1200.0)
     """
+    prompt, output = not_negative("prompt", prompt), not_negative("output", output)
     return prompt + output / (1 if reserved else 2)
+
+
+def share_kept(reserve: float) -> float:
+    """The share of memory that an engine keeps; raise unless it is from 0 to below 1.
+
+    >>> share_kept(1.5)
+    Traceback (most recent call last):
+    ValueError: reserve = 1.5: must be from 0 to below 1
+    """
+    if not 0 <= (found := number("reserve", reserve)) < 1:
+        raise ValueError(f"reserve = {short_repr(reserve)}: must be from 0 to below 1")
+    return found
 
 
 def capacity(

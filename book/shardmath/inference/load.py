@@ -14,7 +14,7 @@ import math
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from ..base.units import non_negative_int, positive, short_repr, show
+from ..base.units import flags, non_negative_int, positive, short_repr, show
 from .capacity import PAGE, held
 from .server import Server
 
@@ -36,7 +36,7 @@ class Requests:
             requests of all clients arrive at once.
 
     Raises:
-        ValueError: a number that is not above zero.
+        ValueError: a number that is not above zero, or `alike` that is no bool.
 
     >>> Requests(1024, 1024).waves  # InferenceX sends 10 for each client
     10
@@ -49,6 +49,7 @@ class Requests:
 
     def __post_init__(self) -> None:
         positive(prompt=self.prompt, output=self.output, waves=self.waves)
+        flags(alike=self.alike)
 
 
 @dataclass(frozen=True)
@@ -80,8 +81,10 @@ class Scheduler:
     drafts: int = 0
 
     def __post_init__(self) -> None:
-        positive(budget=self.budget, sequences=self.sequences or 1)
+        some = 1 if self.sequences is None else self.sequences
+        positive(budget=self.budget, sequences=some)
         non_negative_int(drafts=self.drafts)
+        flags(mixed=self.mixed)
 
     @property
     def tokens(self) -> float:
@@ -158,10 +161,12 @@ def closed_loop(
         prompts wait for one another.
 
     Raises:
-        ValueError: a number of clients that is not above zero; or as `slots`.
+        ValueError: a number of clients or room for them that is not above zero; or as
+            `slots`.
     """
     (clients,) = positive(concurrency=concurrency)
     room = slots(server, requests, scheduler) if room is None else room
+    (room,) = positive(room=room)
     one = _Prompts(server, requests, scheduler)
     most = min(clients, room)
     decoding = most

@@ -17,13 +17,14 @@ from copy import copy
 from functools import cached_property
 from typing import NamedTuple
 
-from ..base.units import show
+from ..base.units import short_repr, show
 from ..hardware.chips import Chip
 from ..hardware.networks import Network, network
+from ..hardware.networks.wiring import not_negative
 from ..training.efficiencies import efficiencies, sustained
 from ..transformer import Model
 from ..transformer.architecture import checked
-from .capacity import PAGE, RESERVE, Capacity, capacity, held
+from .capacity import PAGE, RESERVE, Capacity, capacity, held, share_kept
 from .derivation import Amounts, Kernel, Wires, amounts, network_of, wires
 from .efficiencies import MEMORY, Calibration, calibration
 from .setting import WIDE, Batch, Formats, Layout
@@ -122,6 +123,21 @@ class Linear(NamedTuple):
     network: float
 
 
+def _suits(model: Model, layout: Layout) -> None:
+    """Raise unless a model can be split in this way."""
+    if layout.pipeline > model.layers:
+        raise ValueError(
+            f"pipeline = {layout.pipeline}: must be at most the {model.layers} layers "
+            f"of {model.name}"
+        )
+    # With a latent, every chip may hold the same caches, whatever its heads.
+    if model.heads % layout.tensor and not model.latent:
+        raise ValueError(
+            f"tensor = {layout.tensor}: must divide the {model.heads} query heads of "
+            f"{model.name}"
+        )
+
+
 class Server:
     """One copy of a model on some chips.
 
@@ -159,6 +175,11 @@ class Server:
         reserve: float = RESERVE,
     ):
         self.model, self.layout, self.formats = checked(model), layout, formats
+        at = calibration() if at is None else at
+        kinds = {Layout: layout, Formats: formats, Calibration: at}
+        for kind, value in kinds.items():
+            if not isinstance(value, kind):
+                raise ValueError(f"{short_repr(value)}: must be a {kind.__name__}")
         self.network = network_of(on, layout) if isinstance(on, Chip) else network(on)
         self.chip: Chip = self.network.chip
         if self.network.chips != layout.chips:
@@ -166,9 +187,10 @@ class Server:
                 f"layout of {layout.chips} chips ({layout}): must have the "
                 f"{self.network.chips} chips of {self.network.name}"
             )
+        _suits(model, layout)
         self.amounts: Amounts = amounts(model, self.chip, layout, formats)
         self.wires: Wires = wires(model, self.network, layout, self.amounts)
-        self.at, self.reserve = at or calibration(), reserve
+        self.at, self.reserve = at, share_kept(reserve)
 
     def with_(self, at: Calibration) -> "Server":
         """The same server with other fitted numbers."""
@@ -182,7 +204,7 @@ class Server:
         """The same server with an engine that reserves another share of memory."""
         other = copy(self)
         other.__dict__.pop("memory", None)
-        other.reserve = reserve
+        other.reserve = share_kept(reserve)
         return other
 
     @cached_property
@@ -363,12 +385,20 @@ class Server:
         Args:
             seqs: the number of sequences.
             context: tokens in the caches of all these sequences together.
+
+        Raises:
+            ValueError: a number that is negative or not finite.
         """
-        return self.mixed(seqs, context)
+        return self.mixed(not_negative("seqs", seqs), not_negative("context", context))
 
     def prefill(self, tokens: float, behind: float = 0) -> StepTime:
         """A step with a prompt of `tokens` tokens, or with a chunk of a prompt that has
-        `behind` tokens before this chunk."""
+        `behind` tokens before this chunk.
+
+        Raises:
+            ValueError: a number that is negative or not finite.
+        """
+        tokens, behind = not_negative("tokens", tokens), not_negative("behind", behind)
         return self.step(Batch(prefill=((tokens, behind),)))
 
     def request_bound(

@@ -137,7 +137,8 @@ class Layout:
     data: int = 1
 
     def __post_init__(self) -> None:
-        positive_int(**vars(self))
+        for name, n in zip(vars(self), positive_int(**vars(self)), strict=True):
+            object.__setattr__(self, name, n)
         if self.stage % self.expert:
             raise ValueError(
                 f"expert = {self.expert}: must divide tensor · data = {self.stage}, "

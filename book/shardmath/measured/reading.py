@@ -80,7 +80,7 @@ def read_run(row: Mapping[str, str]) -> Run:
     ...        "seqs": "16", "seq": "8192", "precision": "bf16", "tokens": "6667"}
     >>> run = read_run(row)
     >>> print(run, round(run.seconds, 2))
-    : Llama 3.1 8B on 8 H100, FSDP 2.46
+    Llama 3.1 8B on 8 H100, FSDP 2.46
     """
     cell = {name: str(row.get(name) or "").strip() for name in COLUMNS}
     for name in ("model", "chip", "chips", "seq"):

@@ -432,8 +432,9 @@ class Run:
         return self.seconds / self.bound.lower
 
     def __str__(self) -> str:
+        who = f"{self.system}: " if self.system else ""
         where = f"{self.chips:,} {self.chip.name}"
-        return f"{self.system}: {self.model.name} on {where}, {self.parallelism}"
+        return f"{who}{self.model.name} on {where}, {self.parallelism}"
 
     def __repr__(self) -> str:
         try:

@@ -9,6 +9,7 @@ from functools import cached_property
 from ..base.garbage import uncollected
 from ..base.tables import Table, compare
 from ..base.units import (
+    flags,
     pluralize,
     positive,
     positive_int,
@@ -451,11 +452,11 @@ def plan(
     Assumes:
         All that `training.step` assumes. With FSDP, chips that share a sequence or have
         different experts also shard the other weights. With ZeRO-1 each of these chips
-        has a copy of the other weights, and they shard only the optimizer state. Weights
-        are sharded by whole rows, so the chips of FSDP have to divide the width of the
-        model. On GPUs, ZeRO-1 shards the state over as many chips as divide it. If a
-        framework pads its arrays, it can use all chips, which takes less memory. See
-        `Plan.left_out`.
+        has a copy of the other weights, and they shard only the optimizer state.
+        Weights are sharded by whole rows, so the chips of FSDP have to divide the width
+        of the model. On GPUs, ZeRO-1 shards the state over as many chips as divide it.
+        If a framework pads its arrays, it can use all chips, which takes less memory.
+        See `Plan.left_out`.
 
     Raises:
         ValueError: an unknown model or machine, a machine of several kinds of chips,
@@ -495,6 +496,13 @@ def plan(
         orders(schedule, 2, 4, chunks)  # raises if it cannot have these chunks
     usable = (1 - HEADROOM) * found.chip.memory_bytes
     (space,) = positive(hbm=usable if hbm is None else hbm)
+    positive_int(**({} if sequences is None else {"sequences": sequences}))
+    flags(every=every)
+    if chunks is not None and chunks > model.layers:
+        raise ValueError(
+            f"chunks = {chunks}: must be at most the {model.layers} layers of "
+            f"{model.name}"
+        )
     sizes = _fixed({} if fixed is None else fixed, found)
     choices = Space(
         recomputes(model) if remat is None else (RematShare(remat, 1.0),),

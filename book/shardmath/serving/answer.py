@@ -188,10 +188,11 @@ class LayoutAnswer:
             rate: requests per second; those of this answer if None.
 
         Raises:
-            ValueError: a price that is not positive.
+            ValueError: a price or a rate that is not positive.
         """
-        positive(price=price)
-        tokens = (rate or self.rate) * self.output
+        rate = self.rate if rate is None else rate
+        positive(price=price, rate=rate)
+        tokens = rate * self.output
         return price * self.deployment.machine.chips / 3600 / tokens * 1e6
 
     @property

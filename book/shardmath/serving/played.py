@@ -18,6 +18,7 @@ from math import floor, inf
 from random import Random
 from typing import NamedTuple
 
+from ..base.units import short_repr
 from ..inference import Batch
 from .engine import Engine
 from .pages import PagePool
@@ -247,12 +248,20 @@ class PlayedServer:
 
     def _timed(self, batch: Batch) -> float:
         """Seconds of a step, including the guesses of a draft model if there is one."""
-        spec = self.engine.speculation
-        if spec is None or not batch.decode:
-            return self.seconds(batch)
-        verified = batch._replace(decode=batch.decode * (1 + spec.draft))
-        guess = spec.cost * self.seconds(Batch(batch.decode, batch.context))
-        return self.seconds(verified) + spec.draft * guess
+        spec, found = self.engine.speculation, 0.0
+        if spec is not None and batch.decode:
+            found = spec.draft * spec.cost * self._asked(batch._replace(prefill=()))
+            batch = batch._replace(decode=batch.decode * (1 + spec.draft))
+        return found + self._asked(batch)
+
+    def _asked(self, batch: Batch) -> float:
+        seconds = self.seconds(batch)
+        if not 0 < seconds < inf:
+            raise ValueError(
+                f"seconds({batch}) = {short_repr(seconds)}: must be a finite number "
+                "above 0"
+            )
+        return seconds
 
     # ----------------------------------------------------------------------- prefill
 

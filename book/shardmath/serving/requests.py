@@ -46,9 +46,11 @@ class Request:
         if self._is_usual:  # a search simulates hundreds of thousands of requests
             return
         not_negative("arrival", self.arrival)
-        positive_int(input=self.input, output=self.output)
+        counts = positive_int(input=self.input, output=self.output)
         text("prefix", self.prefix)
-        non_negative_int(shared=self.shared)
+        counts += non_negative_int(shared=self.shared)
+        for name, count in zip(("input", "output", "shared"), counts, strict=True):
+            object.__setattr__(self, name, count)
         if self.shared > self.input:
             raise ValueError(
                 f"shared = {self.shared}: must be at most the {self.input} tokens of "

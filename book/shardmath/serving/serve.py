@@ -5,9 +5,10 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from ..base.garbage import uncollected
-from ..base.units import number, positive, positive_int, short_repr, show
+from ..base.units import positive, positive_int, short_repr, show
 from ..hardware.networks import Network, network
 from ..inference import Formats, Layout
+from ..inference.capacity import share_kept
 from ..transformer import Model
 from ..transformer import model as found_model
 from .answer import TARGET, LayoutAnswer
@@ -141,13 +142,17 @@ def serve(
             "output = 1: must be at least 2 tokens, because the time per output token "
             "is counted from the first token on"
         )
-    if reserve is not None and not 0 <= number("reserve", reserve) < 1:
-        raise ValueError(f"reserve = {short_repr(reserve)}: must be from 0 to below 1")
+    if reserve is not None:
+        share_kept(reserve)
+    if not isinstance(target, LatencyTarget):
+        raise ValueError(f"target = {short_repr(target)}: must be a LatencyTarget")
+    sizes = {"data": data, "expert": expert, "pipeline": pipeline}
+    positive_int(**sizes, **({} if tensor is None else {"tensor": tensor}))
     formats = Formats(weights, activations, cache)
     given = tensor is not None or data * expert * pipeline > 1
     if given:
         choices: list[Iterable[Layout]] = [
-            [Layout(tensor or 1, pipeline, expert, data)]
+            [Layout(1 if tensor is None else tensor, pipeline, expert, data)]
         ]
     else:
         choices = [layouts(one, on), across_nodes(one, on)]

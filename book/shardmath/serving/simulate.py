@@ -59,6 +59,10 @@ def simulate(
     >>> f"{result.ttft(50):.3f} s, {1000 * result.tpot(50):.1f} ms"
     '0.026 s, 10.6 ms'
     """
+    if not isinstance(engine, Engine):
+        raise ValueError(f"engine = {short_repr(engine)}: must be an Engine")
+    if not isinstance(demand, Demand):
+        raise ValueError(f"demand = {short_repr(demand)}: must be a Demand")
     server = PlayedServer(_checked(seconds), engine, seed, skip, pages)
     if demand.clients is None:
         done = _open([server], _sequences(demand))

@@ -62,7 +62,7 @@ def young(write: float, mtbf: float) -> float:
     >>> round(young(write=2.8, mtbf=11_124), 1)
     249.6
     """
-    positive(write=write, mtbf=mtbf)
+    write, mtbf = positive(write=write, mtbf=mtbf)
     return sqrt(2 * write * mtbf)
 
 
@@ -87,7 +87,7 @@ def daly(write: float, mtbf: float) -> float:
     >>> round(daly(write=60, mtbf=11_124), 1)
     1115.7
     """
-    positive(write=write, mtbf=mtbf)
+    write, mtbf = positive(write=write, mtbf=mtbf)
     if write >= 2 * mtbf:
         return mtbf
     share = write / (2 * mtbf)
@@ -165,7 +165,7 @@ def best_interval(write: float, mtbf: float, restart: float = 0.0) -> float:
     >>> round(best_interval(write=60, mtbf=11_124), 1)
     1115.7
     """
-    positive(write=write, mtbf=mtbf)
+    write, mtbf = positive(write=write, mtbf=mtbf)
     _checked(mtbf, write, mtbf, restart)
     low, high = 0.0, mtbf
     while high - low > 1e-12 * mtbf:
@@ -215,6 +215,6 @@ def simulated_goodput(
 
 
 def _checked(interval: float, write: float, mtbf: float, restart: float) -> None:
-    positive(interval=interval, mtbf=mtbf)
+    interval, mtbf = positive(interval=interval, mtbf=mtbf)
     not_negative("write", write)
     not_negative("restart", restart)

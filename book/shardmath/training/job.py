@@ -8,7 +8,7 @@ from ..base.units import PRECISION_BYTES, flags, positive, positive_int, short_r
 from ..hardware.chips import Chip
 from ..transformer import ATTENTION, Model
 from ..transformer.flops import one_of
-from ..transformer.remat import KERNELS, checked_remat
+from ..transformer.remat import KERNELS, checked_remat, layer_values
 from .pipeline_schedules import NAMES
 
 # Bytes per logit at the peak of the loss. "pieces" computes logits and loss for a few
@@ -114,6 +114,7 @@ class Job:
         one_of(ATTENTION, attention=self.attention)
         one_of(tuple(PRECISION_BYTES), precision=self.precision)
         one_of(KERNELS, kernel=self.kernel)
+        self._check_offloads()
         one_of(tuple(LOSSES), loss=self.loss)
         one_of(tuple(NAMES), schedule=self.schedule)
         found = dict(
@@ -144,6 +145,19 @@ class Job:
         for name, value in found.items():
             object.__setattr__(self, name, value)
         self._check_experts()
+
+    def _check_offloads(self) -> None:
+        known = {
+            name: None
+            for _, matmuls in self.model.stack
+            for name in layer_values(self.model, matmuls, self.kernel)
+        }
+        given = self.offloads
+        if not isinstance(given, str) or not {*given.split()} <= {*known}:
+            raise ValueError(
+                f"offloads = {short_repr(given)}: must be names of saved activations, "
+                f"among {' '.join(known)}"
+            )
 
     def _check_experts(self) -> None:
         if self.model.experts:
