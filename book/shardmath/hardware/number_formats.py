@@ -152,7 +152,12 @@ class NumberFormat:
 
         >>> E4M3.spacing(300.0), E4M3.spacing(0.001)
         (32.0, 0.001953125)
+
+        Raises:
+            ValueError: `x` is not a finite number.
         """
+        if not math.isfinite(number("x", x)):
+            raise ValueError(f"x = {short_repr(x)}: must be a finite number")
         e = math.frexp(abs(number("x", x)))[1] - 1
         lowest = 1 - self.bias
         return math.ldexp(1.0, max(e, lowest) - self.mantissa)

@@ -137,6 +137,8 @@ def predict_text(
     if is_serving(key for row in served for key in row if key):
         return predict_rows(served)
     rows = renamed(read, HEADS)
+    if not rows:
+        raise ValueError(f"{name}: has no rows; must be a table with {_needed()}")
     missing = {"model", "chip", "chips", "seq"} - {key for row in rows for key in row}
     if missing:
         raise ValueError(

@@ -353,10 +353,11 @@ class Plan:
     def counted(self) -> str:
         """How many meshes were tried, how many were admitted, and how many fit."""
         some = self.search.counts
+        tried = pluralize(f"{some['tried']:,}", "meshes")
         near = "" if self.search.space.every else " and are not far from the fastest"
         return (
-            f"{some['tried']:,} meshes: {some['admitted']:,} admitted by model and "
-            f"network, {some['fitting']:,} of them fit in memory{near}"
+            f"{tried}: {some['admitted']:,} admitted by model and network, "
+            f"{some['fitting']:,} of them fit in memory{near}"
         )
 
     @property
@@ -674,6 +675,7 @@ def _too_large(search: Search) -> str:
         return f"no mesh is admitted: {why}"
     said = _said({axis: n for axis, n in sizes.items() if n > 1}) or "one chip"
     return (
-        f"no mesh fits: {said} with {many:,} microbatches comes nearest and "
-        f"needs {show(total, 'capacity')} of {show(search.capacity, 'capacity')}"
+        f"no mesh fits: {said} with {pluralize(f'{many:,}', 'microbatches')} comes "
+        f"nearest and needs {show(total, 'capacity')} of "
+        f"{show(search.capacity, 'capacity')}"
     )

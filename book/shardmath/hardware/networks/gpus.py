@@ -3,7 +3,7 @@
 import math
 
 from ...base.units import positive, positive_int, short_repr
-from ..chips import Chip
+from ..chips import Chip, require_chip
 from .records import LATENCY, must_have_nvlink, nvswitch
 from .switches import NVSwitch
 from .wiring import Network, Switch
@@ -42,7 +42,7 @@ class NVLinkDomain(Network):
         if not isinstance(chip, Chip):
             raise ValueError(f"chip = {chip!r}: must be a Chip, such as chips.H100")
         must_have_nvlink(chip)
-        most = chip.fact("domain").value
+        most = require_chip(chip).fact("domain").value
         gpus = most if gpus is None else positive_int(gpus=gpus)[0]
         if gpus > most:
             raise ValueError(f"gpus = {gpus}: NVLink joins at most {most} {chip.name}")
@@ -120,7 +120,7 @@ class DirectDomain(Network):
         gpus: int | None = None,
         latency: float = LATENCY["NVLink"].value,
     ):
-        most = chip.fact("domain").value
+        most = require_chip(chip).fact("domain").value
         gpus = most if gpus is None else positive_int(gpus=gpus)[0]
         if gpus > most:
             raise ValueError(f"gpus = {gpus}: a node has at most {most} {chip.name}")
