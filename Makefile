@@ -68,7 +68,7 @@ bench: $(VENV)/all.ok book ## measure page weight, start-up and build times
 	@for b in site search live hlo serving; do $(WITH) python benchmarks/$$b.py || exit 1; done
 
 clean: ## remove what was built; readers' progress stays
-	@rm -rf _build node_modules $(VENV) .pytest_cache .ruff_cache .hypothesis
+	@rm -rf _build node_modules benchmarks/node_modules $(VENV) .pytest_cache .ruff_cache .hypothesis
 
 # Each of these leaves its marker itself, and waits for another make that is at it.
 $(VENV)/python.ok:

@@ -49,7 +49,7 @@ def _plan(args: argparse.Namespace) -> int:
         schedule=args.schedule,
         chunks=args.chunks,
         keys=args.keys,
-        fixed=dict(map(_size, args.fix)),
+        fixed=_fixed(args.fix),
         top=args.top,
     )
     print(found)
@@ -87,6 +87,16 @@ def _serve(args: argparse.Namespace) -> int:
     else:
         print(text(found, args.price))
     return 0
+
+
+def _fixed(given: Sequence[str]) -> dict[str, int]:
+    found: dict[str, int] = {}
+    for axis, size in map(_size, given):
+        if found.setdefault(axis, size) != size:
+            raise ValueError(
+                f"--fix {axis}={found[axis]} --fix {axis}={size}: must be given once"
+            )
+    return found
 
 
 def _seconds(name: str, given: str) -> float:

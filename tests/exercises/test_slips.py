@@ -30,7 +30,7 @@ P_70B = 70_553_706_496
 MATH_70B = 6 * P_70B * 4096 / H100.flops["bf16"]
 SUMS_70B = 8 * 2 * 8192 * 80 * 4096 * 7 / H100.scale_up_bandwidth
 ONCE_70B = 2 * 2 * P_70B / 64 * 3 / 4 / H100.scale_out_bandwidth
-EIGHTH, SENT = 1e9 * 7 / 8, 2 * 1e9 * 7 / 8
+SENT = 2 * 1e9 * 7 / 8
 
 
 @pytest.mark.parametrize(

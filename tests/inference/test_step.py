@@ -2,6 +2,7 @@
 
 import math
 import re
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -221,6 +222,10 @@ def test_a_state_is_read_and_written_by_every_sequence():
             lambda one: closed_loop(one, 8, Requests(1000, 200), room=-1),
             "room = -1: must be a finite number above 0",
         ),
+        (
+            lambda one: closed_loop(one, 4, "x"),
+            "requests = 'x': must be Requests",
+        ),
         (lambda one: Scheduler(mixed="no"), "mixed = 'no': must be True or False"),
         (lambda one: Scheduler(sequences=0), "sequences = 0: must be a finite number"),
         (lambda one: Requests(9, 9, "no"), "alike = 'no': must be True or False"),
@@ -251,3 +256,19 @@ def test_what_makes_no_server_or_step_is_quoted(call, said):
 def test_numpy_numbers_do_not_overflow():
     many = Layout(np.int32(65_536), np.int32(65_536))
     assert many.chips == 65_536**2
+
+
+@pytest.mark.parametrize("tied", [False, True])
+def test_a_stage_holds_its_layers_and_one_table(tied):
+    """Llama 70B in bf16 on two stages of eight chips, counted by hand. Head and input
+    embedding are one table if they are tied, and each end of the pipeline needs it."""
+    one = replace(LLAMA, tied=tied)
+    memory = Server(one, "h100:2x8", Layout(8, pipeline=2)).memory
+    layer = 2 * 8192 * 8192 + 2 * 8192 * 1024 + 3 * 8192 * 28_672
+    table = 128_256 * 8192
+    assert memory.weights == pytest.approx(2 * (40 * layer + table) / 8, rel=2e-4)
+    assert sum(memory.cache) == 2 * 40 * 128 * 2  # one KV head a chip
+    whole = Server(one, "h100:8", Layout(8)).memory
+    both = table if tied else 2 * table
+    assert whole.weights == pytest.approx(2 * (80 * layer + both) / 8, rel=2e-4)
+    assert sum(whole.cache) == 2 * sum(memory.cache)

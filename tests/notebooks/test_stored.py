@@ -6,6 +6,7 @@ every notebook to the form of the book, without executing anything.
 
 import ast
 import re
+import tomllib
 from copy import deepcopy
 from functools import cache
 from pathlib import Path
@@ -383,3 +384,12 @@ def test_tables_are_declared():
         if builds_rows(cell.source)
     ]
     assert len(found) <= BUILT_BY_HAND * len(CHAPTERS), "\n".join(found)
+
+
+def test_every_notebook_is_run():
+    """pytest runs the notebooks that lie in or under its paths."""
+    text = (ROOT / "pyproject.toml").read_text("utf-8")
+    paths = tomllib.loads(text)["tool"]["pytest"]["ini_options"]["testpaths"]
+    run = {ROOT / path for path in paths}
+    missed = [path.name for path in NOTEBOOKS if run.isdisjoint((path, path.parent))]
+    assert missed == []

@@ -6,7 +6,8 @@ from math import prod
 import pytest
 
 from shardmath.planner import plan
-from shardmath.planner.flags import sequences
+from shardmath.planner.candidates import RematShare
+from shardmath.planner.flags import maxtext, megatron, sequences
 from shardmath.transformer import DEEPSEEK_V3, LLAMA_3_70B
 
 
@@ -95,6 +96,34 @@ def test_megatron_is_told_what_to_compute_again():
     )
     none = plan("llama 3 70b", "h100:64", "1M", remat="none", hbm=1e12, **options)
     assert "--recompute-granularity" not in flags(none.flags())
+
+
+def test_megatron_is_told_how_many_layers_to_compute_again():
+    """Half of the 20 layers of each stage."""
+    options = {"fixed": {"tensor": 8, "pipeline": 4}, "top": 1, "chunks": 1}
+    found = plan("llama 3 70b", "h100:64", "1M", **options)
+    half = replace(found.best.candidate, recompute=RematShare("full", 0.5))
+    said = flags(f"Megatron: {megatron(found.job, half)}")
+    assert said["--recompute-method"] == "block"
+    assert said["--recompute-num-layers"] == "10"
+
+
+def test_embedding_and_head_count_as_layers_only_where_that_helps():
+    """On 3 stages, neither 80 layers nor 82 are equally many."""
+    options = {"fixed": {"tensor": 8, "pipeline": 4}, "top": 1, "chunks": 1}
+    found = plan("llama 3 70b", "h100:64", "1M", **options)
+    one = found.best.candidate
+    three = replace(one, sizes={**one.sizes, "pipeline": 3})
+    assert "--account-for" not in megatron(found.job, three)
+    longer = replace(found.job, model=replace(LLAMA_3_70B, layers=82))
+    assert "--account-for-loss-in-pipeline-split" in megatron(longer, one)
+
+
+def test_maxtext_shards_the_optimizer_alone_only_with_zero_1():
+    for axis, said in (("zero", True), ("fsdp", False)):
+        found = plan("llama 3 8b", "v5p:2x2x4", "1M", fixed={axis: 16}, top=1)
+        given = maxtext(found.job, found.best.candidate)
+        assert ("shard_optimizer_over_data=True" in given) == said
 
 
 def test_megatron_is_told_to_expand_latents_again():

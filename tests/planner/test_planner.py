@@ -552,6 +552,9 @@ def test_the_command_line(capsys):
     assert main([*words, "--fix", "zero=2", "--fix", "fsdp=8"]) == 2
     said = capsys.readouterr().err
     assert "zero 2 x fsdp 8: must not have both zero and fsdp" in said
+    assert main([*words, "--fix", "tensor=8", "--fix", "tensor=4"]) == 2
+    said = capsys.readouterr().err
+    assert said == "--fix tensor=8 --fix tensor=4: must be given once\n"
 
 
 def test_a_reader_that_closes_the_pipe_gets_no_complaint():
@@ -579,6 +582,9 @@ def test_a_plan_says_how_its_step_differs_from_those_of_the_fit():
         ({"sequences": -1}, "sequences = -1: must be a whole number from 1"),
         ({"sequences": "2"}, "sequences = '2': must be a whole number from 1"),
         ({"every": "no"}, "every = 'no': must be True or False"),
+        ({"overlap": 3}, "overlap = 3: must be a list or tuple"),
+        ({"overlap": "tensor"}, "overlap = 'tensor': must be a list or tuple"),
+        ({"known": 3}, "known = 3: must be a list or tuple"),
         ({"chunks": 10**7}, "chunks = 10000000: must be at most the 6 layers of small"),
     ],
 )

@@ -661,3 +661,11 @@ def test_a_time_that_is_no_time_ends_the_simulation(wrong):
         simulate(roof, 8, demand)
     with pytest.raises(ValueError, match=r"demand = .*: must be a Demand"):
         simulate(roof, Engine(8), list(demand.requests))
+
+
+def test_a_prefix_that_gives_no_hit_takes_its_pages():
+    """A prompt of one token has no token to spare for a hit, so it reads no prefix."""
+    rows = Request(0.0, 1, 2, "p", 1), Request(0.5, 1, 2, "p", 1)
+    engine = Engine(4, pages=2, page=1, budget=100, prefix_cache=True)
+    result = simulate(lambda batch: 1.0, engine, Demand(rows))
+    assert [one.finish for one in result.served] == [2.0, 4.0]

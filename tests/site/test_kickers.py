@@ -7,8 +7,6 @@ from nbformat.v4 import new_markdown_cell, new_notebook
 
 from shardmath_site import kickers
 
-KICKED = "shardmath_site.kickers"
-
 
 def built(site, name="12_pipeline_parallelism"):
     return (site / "chapters" / f"{name}.html").read_text("utf-8")

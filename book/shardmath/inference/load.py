@@ -164,6 +164,8 @@ def closed_loop(
         ValueError: a number of clients or room for them that is not above zero; or as
             `slots`.
     """
+    if not isinstance(requests, Requests):
+        raise ValueError(f"requests = {short_repr(requests)}: must be Requests")
     (clients,) = positive(concurrency=concurrency)
     room = slots(server, requests, scheduler) if room is None else room
     (room,) = positive(room=room)

@@ -13,7 +13,7 @@ from math import ceil
 from typing import NamedTuple
 
 from ..training.amounts import Names, Ways, evaluate
-from ..training.derivation import Derivation
+from ..training.derivation import ADDED_UP, Derivation
 from ..training.job import Job
 from ..training.memory import PARTS
 from ..training.operations import MovedWeights, done, moved_weights
@@ -25,7 +25,6 @@ from ..transformer import Matmul
 from .links import Links
 from .patterns import LAID, batch_shares, merged
 
-ADDED_UP = ("state", "weights", "gradients", "saved")
 LARGEST = tuple(name for name in PARTS if name not in ADDED_UP)
 OUTER = ("data", "pipeline", "zero", "fsdp")  # axes that do not change a layer's work
 SHARING = ("fsdp", "zero", "expert", "context")  # axes that may shard weights

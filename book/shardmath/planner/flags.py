@@ -9,9 +9,9 @@ from math import ceil, prod
 
 from ..training.job import Job
 from .candidates import LATENT, SHARING, Candidate
+from .patterns import COPIES
 
 KEYS = {"ring": "p2p", "gather": "allgather", "ulysses": "a2a"}
-COPIES = ("data", "zero", "fsdp")
 ENDS = (
     "--account-for-embedding-in-pipeline-split",
     "--account-for-loss-in-pipeline-split",

@@ -24,6 +24,7 @@ ORDER = ("data", "pipeline", "zero", "fsdp", "expert", "context", "tensor")
 # If tensor parallelism has more ways than there are KV heads, its innermost chips have
 # copies of KV heads. They are a separate mesh axis.
 LAID = (*ORDER, "copies")
+COPIES = ("data", "zero", "fsdp")  # axes of data parallelism
 FOLDS = ("context", "tensor", "copies")  # axes that may also split the experts
 SHARDS = {  # how weights are kept, sharded or as copies: the axes that a mesh may have
     "fsdp": ("data", "fsdp", "expert", "context", "tensor"),

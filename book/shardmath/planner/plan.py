@@ -499,6 +499,9 @@ def plan(
     (space,) = positive(hbm=usable if hbm is None else hbm)
     positive_int(**({} if sequences is None else {"sequences": sequences}))
     flags(every=every)
+    for name, given in (("overlap", overlap), ("known", known)):
+        if isinstance(given, str) or not isinstance(given, Iterable):
+            raise ValueError(f"{name} = {short_repr(given)}: must be a list or tuple")
     if chunks is not None and chunks > model.layers:
         raise ValueError(
             f"chunks = {chunks}: must be at most the {model.layers} layers of "

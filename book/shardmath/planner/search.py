@@ -41,11 +41,10 @@ from .candidates import (
     share_of_keys,
 )
 from .links import Links
-from .patterns import FOLDS, LAID, ORDER, SHARDS, merged, pattern, with_copies
+from .patterns import COPIES, FOLDS, LAID, ORDER, SHARDS, merged, pattern, with_copies
 
 PRUNED = 1.05  # candidates that take this many times as long as a tie are left out
 SAME = 1.03  # two releases of one framework differ by this factor with equal settings
-COPIES = ("data", "zero", "fsdp")  # axes of data parallelism
 UNTRIED = {"Google": ("pipeline",)}  # kinds that no published run uses, by vendor
 # Least recomputation first. "full" may apply to a share of the layers, because some
 # published runs say that they recompute only some.

@@ -309,7 +309,7 @@ class PlayedServer:
         kept = self.pool.prefixes.get(one.request.prefix)
         found = 0
         if kept and self.engine.prefix_cache:
-            found = kept.pages if kept.readers else 0
+            found = kept.pages if kept.readers and self._hit(one) else 0
         needed = self._pages_of(one) - found
         if needed > self.pool.available - self._due:
             self._take_pages(0)

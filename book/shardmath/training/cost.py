@@ -12,7 +12,7 @@ from functools import cached_property
 from math import inf
 
 from .amounts import Names, evaluate
-from .derivation import BATCH_INDEPENDENT, Share
+from .derivation import Share
 from .memory import PARTS
 from .rates import Rate
 from .stages import Pipelines
@@ -188,27 +188,3 @@ class StepCost:
 
     def _in_flight(self, stage: int) -> float:
         return self.pipelines.in_flight(self.count, self.microbatches)[stage]
-
-
-def fixed_and_shrinking(
-    share: Share, ways: Callable[[Names], int], batch: Mapping[str, float]
-) -> tuple[float, float, float]:
-    """The memory of a stage as a linear function of the microbatch size.
-
-    Args:
-        share, ways, batch: as for `StepCost`, but for one stage.
-
-    Returns:
-        Bytes that do not depend on the microbatch size; bytes proportional to this
-        size; and the saved bytes of each microbatch in flight, which are also
-        proportional to it.
-    """
-    fixed, shrinking = evaluate(share.constant, ways, batch), 0.0
-    for part, some in share.largest.items():
-        most = max(evaluate(one, ways, batch) for one in some)
-        if part in BATCH_INDEPENDENT:
-            fixed += most
-        else:
-            shrinking += most
-    shrinking += evaluate(share.once, ways, batch)
-    return fixed, shrinking, evaluate(share.added_up["saved"], ways, batch)

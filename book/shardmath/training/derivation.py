@@ -29,8 +29,6 @@ from .strategy import Strategy
 
 # Memory that adds up over the parts of a stage; of the other kinds the largest counts.
 ADDED_UP = ("state", "weights", "gradients", "saved")
-# Memory whose size does not depend on the batch.
-BATCH_INDEPENDENT = ("state", "weights", "gradients", "gathered")
 ONE_END = (True, False), (False, True)  # embedding or head, not both
 
 
@@ -55,11 +53,6 @@ class Share:
     read: Amounts
     traffic: Mapping[Wire, MovedBytes]
     parts: tuple[tuple[int, Part], ...]
-
-    @cached_property
-    def constant(self) -> Amounts:
-        """Bytes that add up over layers and do not depend on the batch."""
-        return total((1, self.added_up[p]) for p in ADDED_UP if p in BATCH_INDEPENDENT)
 
     @cached_property
     def input_flops(self) -> Amounts:

@@ -432,12 +432,6 @@ class Model:
         """
         return (*self._projections, *self._inner)
 
-    @property
-    def dense_layer(self) -> tuple[Matmul, ...]:
-        """The matmuls of a layer without experts if the model has such layers;
-        otherwise those of any layer with attention."""
-        return (*self._projections, *self._dense_inner)
-
     @cached_property
     def stack(self) -> tuple[tuple[int, tuple[Matmul, ...]], ...]:
         """The number of layers of each kind, and the matmuls of one such layer.
