@@ -94,8 +94,8 @@ def _recomputed(job: Job, one: Candidate) -> Iterator[str]:
 def maxtext(job: Job, one: Candidate, slices: int = 1, devices: int = 1) -> str:
     """Settings of MaxText, separated by spaces.
 
-    If JAX counts a chip as several devices, these share the chip's weights, as far as
-    the mesh has tensor parallelism or a chip has no whole sequence for each of them.
+    If JAX counts a chip as several devices, they share the chip's weights if the mesh
+    has tensor parallelism, or if the chip's sequences cannot be divided among them.
     Otherwise they share its sequences.
 
     Args:
