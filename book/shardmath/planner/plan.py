@@ -497,7 +497,8 @@ def plan(
         orders(schedule, 2, 4, chunks)  # raises if it cannot have these chunks
     usable = (1 - HEADROOM) * found.chip.memory_bytes
     (space,) = positive(hbm=usable if hbm is None else hbm)
-    positive_int(**({} if sequences is None else {"sequences": sequences}))
+    if sequences is not None:
+        positive_int(sequences=sequences)
     flags(every=every)
     for name, given in (("overlap", overlap), ("known", known)):
         if isinstance(given, str) or not isinstance(given, Iterable):

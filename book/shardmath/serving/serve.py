@@ -146,15 +146,11 @@ def serve(
         share_kept(reserve)
     if not isinstance(target, LatencyTarget):
         raise ValueError(f"target = {short_repr(target)}: must be a LatencyTarget")
-    sizes = {"data": data, "expert": expert, "pipeline": pipeline}
-    positive_int(**sizes, **({} if tensor is None else {"tensor": tensor}))
+    layout = Layout(1 if tensor is None else tensor, pipeline, expert, data)
     formats = Formats(weights, activations, cache)
-    given = tensor is not None or data * expert * pipeline > 1
-    if given:
-        choices: list[Iterable[Layout]] = [
-            [Layout(1 if tensor is None else tensor, pipeline, expert, data)]
-        ]
-    else:
+    given = tensor is not None or layout.chips > 1
+    choices: list[Iterable[Layout]] = [[layout]]
+    if not given:
         choices = [layouts(one, on), across_nodes(one, on)]
     answers, refused = [], {}
     for tried in choices:
