@@ -454,10 +454,10 @@ def plan(
         All that `training.step` assumes. With FSDP, chips that share a sequence or have
         different experts also shard the other weights. With ZeRO-1 each of these chips
         has a copy of the other weights, and they shard only the optimizer state.
-        Weights are sharded by whole rows, so the chips of FSDP have to divide the width
-        of the model. On GPUs, ZeRO-1 shards the state over as many chips as divide it.
-        If a framework pads its arrays, it can use all chips, which takes less memory.
-        See `Plan.left_out`.
+        Weights are sharded by whole rows, so with FSDP the number of chips has to
+        divide the width of the model. ZeRO-1 on GPUs shards the state over as many
+        chips as divide the width. If a framework pads its arrays, it can use all chips,
+        which takes less memory. See `Plan.left_out`.
 
     Raises:
         ValueError: an unknown model or machine, a machine of several kinds of chips,
