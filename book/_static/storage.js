@@ -72,10 +72,15 @@
     get trouble() {
       if (this.#isClosed || Object.keys(this.#unsaved).length)
         return "This browser keeps no answers and guesses: the page forgets them.";
-      if (!this.#aside) return "";
+      if (this.#aside)
+        return (
+          `The ${this.what} that this browser had kept could not be read. They are set ` +
+          `aside in its storage, under ${this.#aside}.`
+        );
+      if (location.protocol !== "file:") return "";
       return (
-        `The ${this.what} that this browser had kept could not be read. They are set ` +
-        `aside in its storage, under ${this.#aside}.`
+        "This page was opened from a folder, where browsers do not always keep " +
+        "answers and guesses. Save them to a file before you leave."
       );
     }
 

@@ -300,12 +300,22 @@ def test_a_damaged_store_is_set_aside_where_it_is_said(new_page, site_url):
 
 
 def test_from_a_folder_progress_is_kept_too(new_page, site):
-    page = new_page()
-    visit(page, (site / PAGE).as_uri())
-    page.evaluate(PUT, ["01.1", entry()])
-    page.reload()
+    """Where the browser keeps it at all, and the page says that it may not.
+
+    On a busy machine, Chromium gives about one page in fifty that is opened from a
+    folder an empty storage of its own, which ends with the page: also one that only
+    reads a key in its head.
+    """
+    for _ in range(5):
+        page = new_page()
+        visit(page, (site / PAGE).as_uri())
+        page.evaluate(PUT, ["01.1", entry()])
+        page.reload()
+        if marked(page):
+            break
     assert marked(page) == ["01.1"]
     assert beside(page, "01") == f"1 of {len(OWN)}"
+    expect(page.locator(".sm-score-trouble")).to_contain_text("opened from a folder")
     page.get_by_text("Your progress").click()
     with page.expect_download():
         page.get_by_role("button", name="Save to a file").click()
