@@ -28,7 +28,7 @@ from shardmath.measured.training import RUNS
 from shardmath.planner import plan
 from shardmath.planner.patterns import strategy
 from shardmath.planner.plan import least_chips
-from shardmath.planner.search import PUBLISHED, factorisations
+from shardmath.planner.search import PUBLISHED, Search, factorisations
 from shardmath.training import step
 from shardmath.training.job import Job, usual_formats
 from shardmath.training.pipeline_schedules import Times, schedule
@@ -360,6 +360,19 @@ def test_where_nothing_fits_the_nearest_is_said():
     alone = {"fixed": {"fsdp": 16}, "remat": "none", "hbm": V5E.memory_bytes}
     tight = plan("llama 3 8b", "v5e:4x4", 2**17, 8192, **alone)
     assert "remat 'full' fits" in tight.nearest
+
+
+def test_where_no_mesh_is_admitted_other_sizes_are_not_searched(monkeypatch):
+    """Neither a smaller batch nor twice as many chips would admit one."""
+    searches, meshes = [], Search.meshes
+    monkeypatch.setattr(
+        Search, "meshes", lambda search: searches.append(search) or meshes(search)
+    )
+    for chips, seqs in ((37, 8), (74, 8), (37, 4)):
+        found = plan("llama 3 8b", f"h100:{chips}x1", seqs * 8192)
+        assert found.search.counts["tried"] > found.search.counts["admitted"] == 0
+        assert found.nearest == ()
+    assert len(searches) == 3
 
 
 @pytest.mark.parametrize(

@@ -193,7 +193,6 @@ class OnMesh:
         self.stages = sizes["pipeline"]
         self._resting: dict[Label, tuple[float, float]] = {}
         self._moved: dict[Label, MovedWeights] = {}
-        self._parts: dict[tuple, tuple[tuple[int, Part, Label], ...]] = {}
         self._held: dict[tuple, tuple[float, float, float]] = {}
         self._taken: dict[tuple, StageTimes] = {}
         ways = self.ways(derivation.batch_axes)
@@ -221,10 +220,10 @@ class OnMesh:
         self, stage: "Stage", again: RematShare
     ) -> tuple[tuple[int, Part, Label], ...]:
         """For each kind of part of a stage: how many there are, one, and its label."""
-        key = stage.key, again
-        if key not in self._parts:
-            self._parts[key] = tuple(self._found(stage.contents, again))
-        return self._parts[key]
+        key = self.derivation, stage.key, again
+        if key not in self.common.parts:
+            self.common.parts[key] = tuple(self._found(stage.contents, again))
+        return self.common.parts[key]
 
     def _found(
         self, contents: StageContents, again: RematShare
@@ -368,6 +367,7 @@ class Common:
 
     def __init__(self, job: Job, clock: Clock):
         self.job, self.clock = job, clock
+        self.parts: dict[tuple, tuple[tuple[int, Part, Label], ...]] = {}
         self.nbytes: dict[tuple, PartBytes] = {}
         self.times: dict[tuple, PartTimes] = {}
         self._pipelines: dict[int, Pipelines] = {}

@@ -532,7 +532,14 @@ def plan(
 
 def nearest(search: Search) -> tuple[str, ...]:
     """Changes that would make a mesh fit if none does: no headroom, more
-    recomputation, a smaller batch, or more chips."""
+    recomputation, a smaller batch, or more chips.
+
+    There are none if the model or the network admits no mesh. None of these changes
+    would help: an axis that divides the model in a smaller batch, or with twice as many
+    chips, also does so here.
+    """
+    if search.counts["tried"] and not search.counts["admitted"]:
+        return ()
     job, found = search.job, []
     fewest = least_chips(job, search.capacity)
     whole = search.network.chip.memory_bytes

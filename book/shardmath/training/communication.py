@@ -36,7 +36,7 @@ from ..sharding import Change, ShardedArray, ShardingPlan, array, default_plan
 from ..sharding.bind_axes import named_axes
 from ..sharding.layout import Placed
 from ..sharding.reshard_search import way
-from ..transformer import Array, Matmul, Model, recompute
+from ..transformer import Array, Matmul, Recompute
 from .strategy import Layout, Names, Strategy
 
 LIKE = {  # dimensions sharded like another one, unless an array has that one too
@@ -402,18 +402,15 @@ def _planned(a: ShardedArray, b: ShardedArray, c: ShardedArray) -> ShardingPlan:
 
 
 def layer_work(
-    lines: Lines,
-    model: Model,
-    matmuls: tuple[Matmul, ...],
-    remat: str,
-    kernel: str = "fused",
+    lines: Lines, matmuls: tuple[Matmul, ...], remat: str, found: Recompute
 ) -> Work:
     """The work of one layer in the forward pass, the recompute and the backward pass.
 
     Args:
         lines: the lines of the layer under a strategy.
-        model, matmuls, remat, kernel: they decide what is computed again; see
-            `transformer.recompute`.
+        matmuls: the matmuls of the layer.
+        remat: the policy that decides what is computed again.
+        found: what is computed again; see `transformer.recompute`.
 
     Assumes:
         Under "none", "elementwise" and "selective", tokens are kept as the experts got
@@ -423,7 +420,6 @@ def layer_work(
         as in Megatron.
     """
     ahead = {line: lines.forward(line) for line in matmuls}
-    found = recompute(model, matmuls, remat, kernel)
     again = [ahead[line] for line in found.lines]
     ahead = list(ahead.values())
     back = [plan for line in reversed(matmuls) for plan in lines.backward(line)]

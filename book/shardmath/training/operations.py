@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from ..base.units import PRECISION_BYTES
 from ..sharding import ShardedArray, ShardingPlan
-from ..transformer import Array, Matmul, recompute
+from ..transformer import Array, Matmul
 from ..transformer.remat import WIDTHS, layer_values
 from .amounts import (
     Amounts,
@@ -283,9 +283,11 @@ def _dealt(matmuls: tuple[Matmul, ...]) -> Array:
     return next(line.reads for line in matmuls if line.reads.dims == ("E", *DEALT.dims))
 
 
-def done_again(lines: Lines, job: Job, matmuls: tuple[Matmul, ...]) -> float:
+def done_again(
+    lines: Lines, job: Job, matmuls: tuple[Matmul, ...], again: Iterable[str]
+) -> float:
     """The share of a layer's memory passes that the backward pass repeats: the bytes of
-    recomputed values, divided by those of all values."""
+    the recomputed values `again`, divided by those of all values."""
     values = layer_values(job.model, matmuls, job.kernel)
     sizes = {"G": job.model.heads // job.model.kv_heads, **lines.sizes}
     sizes.setdefault("T", job.seq)
@@ -296,7 +298,6 @@ def done_again(lines: Lines, job: Job, matmuls: tuple[Matmul, ...]) -> float:
             some = (one for one in some if "T" not in one.array.dims)
         return sum(WIDTHS[one.format] * one.array.count(sizes) for one in some)
 
-    again = recompute(job.model, matmuls, job.remat, job.kernel).values
     return nbytes(again) / nbytes(name for name in values if name != "stream")
 
 

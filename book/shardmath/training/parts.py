@@ -16,6 +16,7 @@ from ..transformer import (
     Array,
     Matmul,
     Model,
+    Recompute,
     flops,
     matmul,
     recompute,
@@ -30,6 +31,7 @@ from .amounts import (
     bytes_held,
     divisors_of,
     flops_of,
+    total,
     zeros,
 )
 from .communication import Lines, Move, Work, ends, hop, layer_work
@@ -111,7 +113,8 @@ def repeats(move: Move, matrices: Iterable[Array]) -> bool:
 
 def layer(lines: Lines, job: Job, matmuls: tuple[Matmul, ...]) -> Part:
     """One layer of a given kind, for one microbatch."""
-    work = layer_work(lines, job.model, matmuls, job.remat, job.kernel)
+    again = recompute(job.model, matmuls, job.remat, job.kernel)
+    work = layer_work(lines, matmuls, job.remat, again)
     matrices = tuple(line.weight for line in matmuls)
     held = _parameters(lines, job, matrices, share=1 / job.model.layers)
     away = job.offloads.split()
@@ -138,8 +141,16 @@ def layer(lines: Lines, job: Job, matmuls: tuple[Matmul, ...]) -> Part:
     found = _part(lines, [work], [work], matrices, held, once)
     read = bytes_held(HeldBytes(job.width("weights"), lines.forward(line).b)
                       for line in matmuls)  # fmt: skip
-    found = replace(_with_attention(found, lines, job, matmuls), read=read)
-    return replace(found, operations=_of_layer(found, lines, job, matmuls))
+    attention = _attention_flops(lines, job, again)
+    return replace(
+        found,
+        flops={
+            when: total([(1, found.flops[when]), (1, amounts)])
+            for when, amounts in attention.items()
+        },
+        read=read,
+        operations=_of_layer(found, lines, job, matmuls, again, attention),
+    )
 
 
 def end(lines: Lines, job: Job, matmuls: tuple[Matmul, ...]) -> Part:
@@ -169,22 +180,26 @@ def end(lines: Lines, job: Job, matmuls: tuple[Matmul, ...]) -> Part:
 
 
 def _of_layer(
-    part: Part, lines: Lines, job: Job, matmuls: tuple[Matmul, ...]
+    part: Part,
+    lines: Lines,
+    job: Job,
+    matmuls: tuple[Matmul, ...],
+    again: Recompute,
+    attention: Mapping[str, Amounts],
 ) -> Operations:
-    """The operations of a layer."""
+    """The operations of a layer, whose attention takes the FLOPs in `attention`."""
     passes = passes_of_layer(lines, job, matmuls)
     times = {
         "forward": 1.0,
-        "recompute": done_again(lines, job, matmuls),
+        "recompute": done_again(lines, job, matmuls, again.values),
         "backward": BACKWARD_PASSES,
     }
     kernels = kernels_of_layer(job, matmuls)
     ahead, back = turned_by_hop(lines, matmuls)
-    again = recompute(job.model, matmuls, job.remat, job.kernel).attention
     return replace(
         part.operations,
         products=products(part.works, job),
-        attention=_attention_flops(lines, job, matmuls),
+        attention=attention,
         passes={when: scaled(passes, n) for when, n in times.items()},
         kernels={
             "forward": kernels,
@@ -193,7 +208,7 @@ def _of_layer(
         },
         turned={
             "forward": ahead,
-            "recompute": ahead if again else {},
+            "recompute": ahead if again.attention else {},
             "backward": back,
         },
     )
@@ -272,30 +287,16 @@ def _flops(works: Iterable[Work]) -> tuple[dict[str, Amounts], Amounts]:
     return found, weights
 
 
-def _with_attention(
-    part: Part, lines: Lines, job: Job, matmuls: tuple[Matmul, ...]
-) -> Part:
-    """The part with the FLOPs of attention added to its own."""
-    found = {when: dict(amounts) for when, amounts in part.flops.items()}
-    for when, amounts in _attention_flops(lines, job, matmuls).items():
-        for key, amount in amounts.items():
-            found[when][key] = found[when].get(key, 0.0) + amount
-    return replace(part, flops=found)
-
-
-def _attention_flops(
-    lines: Lines, job: Job, matmuls: tuple[Matmul, ...]
-) -> dict[str, Amounts]:
+def _attention_flops(lines: Lines, job: Job, again: Recompute) -> dict[str, Amounts]:
     """FLOPs of scores and of the weighted sums of values, by pass. If the layers have
     different windows, it is the mean of all layers."""
     a_token = flops(job.model, job.seq, job.attention).attention / job.model.layers
     queries = lines.array(QUERIES, lines.strategy.inner)
     forward = {divisors_of(queries): a_token * lines.sizes["B"] * lines.sizes["S"]}
-    found = recompute(job.model, matmuls, job.remat, job.kernel).attention
-    again = len(found) / len(job.model.attention)  # scores, values, or both
+    part = len(again.attention) / len(job.model.attention)  # scores, values, or both
     return {
         "forward": forward,
-        "recompute": scaled(forward, again),
+        "recompute": scaled(forward, part),
         "backward": scaled(forward, 2.0),
     }
 
