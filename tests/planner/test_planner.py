@@ -368,8 +368,8 @@ def test_where_no_mesh_is_admitted_other_sizes_are_not_searched(monkeypatch):
     monkeypatch.setattr(
         Search, "meshes", lambda search: searches.append(search) or meshes(search)
     )
-    for chips, seqs in ((37, 8), (74, 8), (37, 4)):
-        found = plan("llama 3 8b", f"h100:{chips}x1", seqs * 8192)
+    for count, seqs in ((37, 8), (74, 8), (37, 4)):
+        found = plan("llama 3 8b", f"h100:{count}x1", seqs * 8192)
         assert found.search.counts["tried"] > found.search.counts["admitted"] == 0
         assert found.nearest == ()
     assert len(searches) == 3
