@@ -72,7 +72,7 @@ def numbers(trial):
         ("llama 3 8b", "gb200:72", "9M", {}),
         (LONG, "v5p:4x4x4", "1M", {"fixed": {"pipeline": 8}, "schedule": "dualpipe"}),
         (SPARSE, "h100:4x8", "1M", {"fixed": {"expert": 8, "pipeline": 2}}),
-        (SPARSE, "v5p:4x4x4", "1M", {"capacity": 1.25}),
+        (SPARSE, "v5p:4x4x4", "1M", {"capacity": 1.25, "fixed": {"fsdp": 8}}),
         (TWELVE, "h100:4x8", "1M", {"fixed": {"expert": 4, "pipeline": 2}}),
         (TWELVE, "h100:4x8", "1M", {"fixed": {"expert": 2, "tensor": 2, "context": 2}}),
         (SPARSE, "h100:4x8", "1M", {"fixed": {"expert": 2, "tensor": 4}}),
@@ -360,6 +360,16 @@ def test_where_nothing_fits_the_nearest_is_said():
     alone = {"fixed": {"fsdp": 16}, "remat": "none", "hbm": V5E.memory_bytes}
     tight = plan("llama 3 8b", "v5e:4x4", 2**17, 8192, **alone)
     assert "remat 'full' fits" in tight.nearest
+
+
+def test_a_smaller_batch_that_fits_is_said_and_no_larger_one_fits():
+    """One microbatch does not fill a pipeline, so its stages hold less."""
+    options = {"hbm": 30e9, "fixed": {"pipeline": 4}, "remat": "none"}
+    found = plan("llama 3 8b", "h100:8", 4 * 8192, **options)
+    assert "a batch of 8,192 tokens fits, 1/4 of it" in found.nearest
+    fits = [bool(plan("llama 3 8b", "h100:8", n * 8192, **options).ranking)
+            for n in (1, 2, 4)]  # fmt: skip
+    assert fits == [True, False, False]
 
 
 def test_where_no_mesh_is_admitted_other_sizes_are_not_searched(monkeypatch):

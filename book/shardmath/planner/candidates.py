@@ -321,7 +321,7 @@ class OnMesh:
     def times(self, part: Part, label: Label, microbatches: int) -> PartTimes:
         """Seconds that a part takes for one microbatch."""
         known = self.common.times
-        key = label, self.seqs / microbatches, self._inner, self.keys
+        key = self.links, label, self.seqs / microbatches, self._inner, self.keys
         if key not in known:
             batch = self.batch(microbatches)
             seconds = busy_links(self.rate, self.ways, batch)
@@ -358,7 +358,7 @@ class Stage(NamedTuple):
 
 
 class Common:
-    """What all meshes of a search share.
+    """What all meshes of a search share, and all searches for one job on such chips.
 
     Args:
         job: the model, its batch and its numerics.
@@ -433,11 +433,20 @@ def schedule_of(job: Job, chunks: int) -> tuple[str, int | None]:
     return job.schedule, job.chunks
 
 
-def nbytes_of(mesh: OnMesh, microbatches: int, chunks: int, again: RematShare) -> float:
-    """Bytes that one chip holds on the stage that holds the most."""
-    common, most = mesh.common, 0.0
+def nbytes_of(
+    mesh: OnMesh,
+    microbatches: int,
+    chunks: int,
+    again: RematShare,
+    part: int = 1,
+) -> float:
+    """Bytes that one chip holds on the stage that holds the most.
+
+    With `part`, a step has only 1/part of the microbatches, each of the same size.
+    """
+    common, most, count = mesh.common, 0.0, microbatches // part
     for stage in common.stages(chunks, mesh.stages):
-        flight = common.in_flight(chunks, mesh.stages, microbatches, stage.first)
+        flight = common.in_flight(chunks, mesh.stages, count, stage.first)
         fixed, saved, largest = mesh.held(stage, microbatches, again)
         most = max(most, fixed + saved * flight + largest)
     return most

@@ -307,9 +307,9 @@ class Plan:
             return None
         try:
             other = network(usual(self.network.chip, below))
-            search = Search(self.job, other, {}, now.capacity, now.space)
         except ValueError:
             return None
+        search = now.elsewhere(other)
         with uncollected():
             best, fastest = search.best(1)
         if not best or (self.ranking and fastest.seconds >= self.fastest.seconds):
@@ -551,9 +551,8 @@ def nearest(search: Search) -> tuple[str, ...]:
         other = Search(job, search.network, search.fixed, search.capacity, all_again)
         if any(True for _ in other.fitting()):
             found.append("remat 'full' fits")
-    enough = search.network.chips >= fewest
     for part in (2, 4, 8):
-        if enough and job.seqs % part == 0 and _fits(search, seqs=job.seqs // part):
+        if job.seqs % part == 0 and search.fits_in_part(part):
             tokens = job.seqs // part * job.seq
             found.append(f"a batch of {tokens:,} tokens fits, 1/{part} of it")
             break
@@ -562,9 +561,7 @@ def nearest(search: Search) -> tuple[str, ...]:
         if chips < fewest:
             continue
         more = Network((Switch(chips, 1.0, 0.0),), "more chips", search.network.chip)
-        larger = Search(job, more, search.fixed, search.capacity, search.space)
-        larger.patterns = search.patterns  # they do not depend on the network
-        if any(True for _ in larger.fitting()):
+        if any(True for _ in search.elsewhere(more).fitting()):
             found.append(f"{chips:,} chips fit, {times} times as many")
             break
     return tuple(found)
@@ -584,12 +581,6 @@ def least_chips(job: Job, capacity: float) -> float:
     """
     held = job.width("gradients") + job.state_width + job.copy * job.width("weights")
     return held * job.model.params / capacity
-
-
-def _fits(search: Search, **change: object) -> bool:
-    other = replace(search.job, **change)
-    some = Search(other, search.network, search.fixed, search.capacity, search.space)
-    return any(True for _ in some.fitting())
 
 
 def _sequences(tokens: int | str, seq: int) -> int:

@@ -192,6 +192,14 @@ class Search:
         self.obstacles: Counter[str] = Counter()  # why meshes are not admitted
         self.least = inf, {}, 0  # bytes of the mesh that comes nearest to fitting
 
+    def elsewhere(self, network: Network) -> "Search":
+        """The same search on another network of such chips. It need not derive again
+        what does not depend on the network."""
+        other = Search(self.job, network, self.fixed, self.capacity, self.space)
+        other.patterns, other.failed = self.patterns, self.failed
+        other.common = self.common
+        return other
+
     @cached_property
     def least_work(self) -> float:
         """Seconds of a step if all chips shared its work evenly, in the largest
@@ -331,6 +339,7 @@ class Search:
                 return f"{_over(axes, sizes)} does not divide {_named(*what)}"
         return ""
 
+    @cached_property
     def admitted(self) -> list[tuple[Sharing, dict[str, int]]]:
         """Meshes that the model and the network admit, sorted by three keys: those like
         published runs come first, then those without context parallelism, and then
@@ -352,6 +361,23 @@ class Search:
             ),
         )  # fmt: skip
 
+    def fits_in_part(self, part: int) -> bool:
+        """Whether a mesh fits with 1/part of the batch, in the smallest microbatches.
+
+        A smaller batch saves memory only where it has too few microbatches to fill a
+        pipeline.
+        """
+        return any(
+            nbytes_of(mesh, many, chunks, again, part) <= self.capacity
+            for layout, sizes in self.admitted
+            for links in self._ways_to_lay(sizes)
+            for mesh in self._derived(layout, sizes, links)
+            if mesh.seqs % part == 0
+            for many in self._microbatches(mesh)[-1:]
+            for chunks in self._chunks(mesh, many // part)[-1:]
+            for again in self._recomputes(mesh)
+        )
+
     def is_untried(self, sizes: Sizes) -> bool:
         """Whether a mesh has a kind of axis that no published run on such chips uses,
         or splits sequences into shorter pieces than any published run."""
@@ -371,7 +397,7 @@ class Search:
         known = False  # whether a mesh fits that is like published runs
         fastest = inf
         worst = inf if self.space.every else PRUNED * self.ties
-        for layout, sizes in self.admitted():
+        for layout, sizes in self.admitted:
             untried = self.is_untried(sizes)
             if known and untried:
                 break
@@ -389,22 +415,31 @@ class Search:
         self, layout: Sharing, sizes: dict[str, int], worst: float
     ) -> Iterator[Candidate]:
         """Candidates on one mesh, in rows, and in a block if it has more wires."""
+        for links in self._ways_to_lay(sizes):
+            yield from self._laid(layout, sizes, links, worst)
+
+    def _ways_to_lay(self, sizes: Sizes) -> Iterator[Links]:
         rows, blocks = self.links
         if not rows.obstacle(sizes):
-            yield from self._laid(layout, sizes, rows, worst)
+            yield rows
         if blocks.block(sizes)[1] and not blocks.obstacle(sizes):
-            yield from self._laid(layout, sizes, blocks, worst)
+            yield blocks
+
+    def _derived(
+        self, layout: Sharing, sizes: dict[str, int], links: Links
+    ) -> Iterator[OnMesh]:
+        """The mesh with every choice for keys that the model admits."""
+        for keys in self.space.keys if sizes["context"] > 1 else self.space.keys[:1]:
+            found = self.pattern(layout, sizes, keys)
+            if not isinstance(found, str) and not self._divides(found, sizes):
+                yield OnMesh(layout, keys, found, sizes, links, self.common)
 
     def _laid(
         self, layout: Sharing, sizes: dict[str, int], links: Links, worst: float
     ) -> Iterator[Candidate]:
         """Candidates on axes laid by `links`, for every choice for keys that may be
         fast enough."""
-        for keys in self.space.keys if sizes["context"] > 1 else self.space.keys[:1]:
-            found = self.pattern(layout, sizes, keys)
-            if isinstance(found, str) or self._divides(found, sizes):
-                continue
-            mesh = OnMesh(layout, keys, found, sizes, links, self.common)
+        for mesh in self._derived(layout, sizes, links):
             shapes = self._shapes(mesh, worst)
             agains = self._that_fit(mesh, shapes)
             some = self._promising(mesh, shapes, agains, worst)
