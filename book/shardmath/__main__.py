@@ -93,9 +93,8 @@ def _fixed(given: Sequence[str]) -> dict[str, int]:
     found: dict[str, int] = {}
     for axis, size in map(_size, given):
         if found.setdefault(axis, size) != size:
-            raise ValueError(
-                f"--fix {axis}={found[axis]} --fix {axis}={size}: must be given once"
-            )
+            one, two = (shortened(f"{axis}={n}") for n in (found[axis], size))
+            raise ValueError(f"--fix {one} --fix {two}: must be given once")
     return found
 
 

@@ -1,13 +1,16 @@
 """Anybody's runs: read leniently, filled in by rules, and refused with a reason."""
 
+import csv
 import json
+import re
+import time
 from importlib.resources import files
 
 import pytest
 
 from shardmath.__main__ import main
 from shardmath.measured import RUNS
-from shardmath.measured.filling import filled
+from shardmath.measured.filling import _divisors, filled
 from shardmath.measured.fit_rows import rows
 from shardmath.measured.predict_file import predict_file, predict_text, to_table
 from shardmath.measured.reading import COLUMNS, read_run
@@ -200,6 +203,79 @@ def test_what_is_no_table_is_refused(text, why):
 def test_a_file_that_is_not_there_is_named(tmp_path):
     with pytest.raises(ValueError, match="cannot be read"):
         predict_file(tmp_path / "no.csv")
+
+
+@pytest.mark.parametrize("path", [None, 3, b"runs.csv", ["runs.csv"], 2.5])
+def test_what_is_no_path_is_quoted(path):
+    with pytest.raises(ValueError, match=r"^path = .*: must be the path of a file"):
+        predict_file(path)
+
+
+@pytest.mark.parametrize("path", ["runs\0.csv", "x" * 9000])
+def test_a_path_that_no_file_can_have_is_cut_in_the_message(path):
+    with pytest.raises(ValueError, match="cannot be read") as caught:
+        predict_file(path)
+    assert len(str(caught.value)) < 200
+
+
+def test_what_is_no_text_is_quoted():
+    with pytest.raises(ValueError, match="text = 3: must be a string"):
+        predict_text(3)
+    with pytest.raises(ValueError, match="name = 3: must be a string"):
+        predict_text("a,b", 3)
+
+
+@pytest.mark.parametrize("at", [0, 1, 2])
+def test_a_cell_may_have_as_many_characters_as_the_csv_module_reads(at):
+    lines = [",".join(ROW), ",".join(ROW.values()), ",".join(ROW.values())]
+    lines[at] += ",note" + "e" * csv.field_size_limit()
+    with pytest.raises(ValueError, match=f"after line {at} is too long.* 131,072"):
+        predict_text("\n".join(lines))
+
+
+@pytest.mark.parametrize(
+    ("change", "why"),
+    [
+        ({"seqs": "1e308"}, "seqs = 10*9*[0-9]*…, seq = 8192: a step has at most"),
+        ({"seq": "1e308"}, "seqs = 16, seq = 10*9*[0-9]*…: a step has at most"),
+        ({"seqs": "", "seq": "1e308"}, "seqs = None, seq = .*: a step has at most"),
+        ({"seqs": "1000000000"}, "seqs = 1000000000, seq = 8192: a step has at most"),
+        ({"mesh": f"fsdp={'1' * 400}"}, "mesh = .*…: must be the size of each kind"),
+        ({"chips": "1" * 5000}, "chips = .*…: must be a whole number from 1"),
+        ({"mesh": f"fsdp=8 {'x' * 5000}=8"}, "mesh axis .*…: must be one of"),
+        (
+            {"seqs": "", "batch_tokens": "9" * 300, "seq": "8191"},
+            "batch_tokens = .*…: must be a multiple of seq = '8191'",
+        ),
+    ],
+)
+def test_what_is_too_large_is_refused_at_once(change, why):
+    start = time.process_time()
+    said = one(**change).why
+    assert re.search(why, said)
+    assert len(said) < 500
+    assert time.process_time() - start < 0.5
+
+
+def test_a_step_of_a_thousand_million_sequences_is_answered():
+    """The numbers of microbatches are the divisors, which must not be tried one by
+    one."""
+    start = time.process_time()
+    found = one(seqs="1000000000", seq="512", mesh="tensor=8", tokens="")
+    assert found.prediction
+    assert time.process_time() - start < 5
+    assert _divisors(36) == [1, 2, 3, 4, 6, 9, 12, 18, 36]
+    assert _divisors(1) == [1]
+
+
+def test_parallelism_of_many_letters_is_refused_at_once():
+    row = {"model": "Qwen3-32B", "chip": "H100", "metric": "tpot", "value": "12.5"}
+    start = time.process_time()
+    for ways in ("x" * 100_000, f"tp={'1' * 400}"):
+        cells = {**row, "parallelism": ways, "concurrency": "8", "unit": "ms"}
+        (found,) = predict_text(json.dumps([cells]))
+        assert re.match("parallelism = .*…: must be the size of each", found.why)
+    assert time.process_time() - start < 0.5
 
 
 def test_the_command_answers_with_a_list(tmp_path, capsys):

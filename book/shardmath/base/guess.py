@@ -196,7 +196,7 @@ def _truth(label: str, condition: object) -> bool:
     met = condition.item() if scalar else condition
     if not isinstance(met, bool):
         raise ValueError(
-            f"choice {label!r}: {short_repr(condition)}: must be a condition, True or "
-            "False"
+            f"choice {short_repr(label)}: {short_repr(condition)}: must be a "
+            "condition, True or False"
         )
     return met

@@ -45,6 +45,30 @@ class HasFacts:
         raise Unpublished(f"{whose}: no source states {name!r}; known: {known}")
 
 
+def kept(of: object, check: Callable[..., list], *names: str) -> None:
+    """Replace arguments of a frozen record by what `check` returns for them.
+
+    This keeps Python's numbers, which do not overflow as those of NumPy do.
+    """
+    found = check(**{name: getattr(of, name) for name in names})
+    for name, value in zip(names, found, strict=True):
+        object.__setattr__(of, name, value)
+
+
+def must_be(kind: type, **given: object) -> None:
+    """Raise a ValueError, which quotes the value, unless all values are of a kind.
+
+    >>> must_be(Fact, fact=3)
+    Traceback (most recent call last):
+    ValueError: fact = 3: must be a Fact
+    """
+    for name, value in given.items():
+        if not isinstance(value, kind):
+            article = "an" if kind.__name__[0] in "AEIO" else "a"
+            wanted = f"must be {article} {kind.__name__}"
+            raise ValueError(f"{name} = {short_repr(value)}: {wanted}")
+
+
 def plain(name: str) -> str:
     """A name in lower case, without spaces and punctuation.
 

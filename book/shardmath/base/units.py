@@ -163,6 +163,12 @@ def shortened(words: str, most: int = 80) -> str:
     return words if len(words) <= most else f"{words[: most - 1]}…"
 
 
+def _named(name: str, value: object) -> str:
+    """The start of a message; a name may be long too, such as that of a mesh axis."""
+    named = shortened(name) if isinstance(name, str) else short_repr(name)
+    return f"{named} = {short_repr(value)}"
+
+
 def text(name: str, value: object) -> str:
     """`value`, if it is a string.
 
@@ -174,7 +180,7 @@ def text(name: str, value: object) -> str:
     ValueError: unit = 3: must be a string
     """
     if not isinstance(value, str):
-        raise ValueError(f"{name} = {short_repr(value)}: must be a string")
+        raise ValueError(f"{_named(name, value)}: must be a string")
     return value
 
 
@@ -197,7 +203,7 @@ def number(name: str, value: object) -> int | float:
         for convert in (operator.index, float):
             with contextlib.suppress(TypeError, ValueError, OverflowError):
                 return convert(value)
-    raise ValueError(f"{name} = {short_repr(value)}: must be a number")
+    raise ValueError(f"{_named(name, value)}: must be a number")
 
 
 def positive(**sizes: object) -> list[int | float]:
@@ -218,9 +224,7 @@ def positive(**sizes: object) -> list[int | float]:
             found.append(number(name, size))
             if found[-1] > 0 and math.isfinite(found[-1]):
                 continue
-        raise ValueError(
-            f"{name} = {short_repr(size)}: must be a finite number above 0"
-        )
+        raise ValueError(f"{_named(name, size)}: must be a finite number above 0")
     return found
 
 
@@ -255,7 +259,7 @@ def positive_int(**counts: object) -> list[int]:
                 float(found[-1])  # rates are divided by counts
                 continue
         raise ValueError(
-            f"{name} = {short_repr(count)}: must be a whole number from 1"
+            f"{_named(name, count)}: must be a whole number from 1"
             + " that a float can hold" * (type(count) is int and count > 0)
         )
     return found
@@ -272,11 +276,15 @@ def non_negative_int(**given: object) -> list[int]:
     """
     found = []
     for name, count in given.items():
-        with contextlib.suppress(ValueError):
+        with contextlib.suppress(ValueError, OverflowError):
             found.append(number(name, count))
             if isinstance(found[-1], int) and found[-1] >= 0:
+                float(found[-1])
                 continue
-        raise ValueError(f"{name} = {short_repr(count)}: must be a whole number from 0")
+        raise ValueError(
+            f"{_named(name, count)}: must be a whole number from 0"
+            + " that a float can hold" * (type(count) is int and count > 0)
+        )
     return found
 
 
@@ -293,7 +301,7 @@ def flags(**given: object) -> list[bool]:
     for name, flag in given.items():
         found.append(flag.item() if getattr(flag, "shape", None) == () else flag)
         if not isinstance(found[-1], bool):
-            raise ValueError(f"{name} = {short_repr(flag)}: must be True or False")
+            raise ValueError(f"{_named(name, flag)}: must be True or False")
     return found
 
 

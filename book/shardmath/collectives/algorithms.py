@@ -31,6 +31,7 @@ Sources:
 
 import math
 
+from ..base.units import short_repr
 from ..hardware.mesh import Mesh
 from ..hardware.networks.records import NCCL
 from ..hardware.networks.wiring import Switch
@@ -85,22 +86,25 @@ def nccl_all_reduce(
     >>> f"{ring.latency_seconds:.3g} s, {tree.latency_seconds:.3g} s"
     '5.64e-05 s, 3.52e-05 s'
     """
-    if algorithm not in ALGORITHMS:
+    if not isinstance(algorithm, str) or algorithm not in ALGORITHMS:
         raise ValueError(
-            f"algorithm {algorithm!r}: must be one of {', '.join(ALGORITHMS)}"
+            f"algorithm {short_repr(algorithm)}: must be one of {', '.join(ALGORITHMS)}"
         )
     known = [name for name in PROTOCOLS if algorithm in NCCL[name]]
     if protocol is None:
         found = (nccl_all_reduce(nbytes, mesh, axes, algorithm, p) for p in known)
         return min(found, key=lambda priced: priced.expected)
-    if protocol not in known:
+    if not isinstance(protocol, str) or protocol not in known:
         raise ValueError(
-            f"protocol {protocol!r}: must be one of {', '.join(known)} for {algorithm}"
+            f"protocol {short_repr(protocol)}: must be one of {', '.join(known)} for "
+            f"{algorithm}"
         )
     collective = Collective("all_reduce", axes, nbytes, a_mesh(mesh).size(axes))
     pieces = mesh.span(axes)
     if not all(isinstance(piece.wires, Switch) for piece in pieces):
-        raise ValueError(f"axes {collective.axes}: must be on switches, not on a torus")
+        raise ValueError(
+            f"axes {short_repr(collective.axes)}: must be on switches, not on a torus"
+        )
     last = len(mesh.network.dims) - 1
     node = [piece.wires for piece in pieces if piece.dim == last]
     cards = [piece.wires for piece in pieces if piece.dim != last]

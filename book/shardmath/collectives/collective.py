@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from ..base.units import number, positive, positive_int, show
+from ..base.units import number, positive, positive_int, short_repr, show
 from .link_load import Pairs
 
 NAMES = {
@@ -55,14 +55,22 @@ class Collective:
 
     def __post_init__(self) -> None:
         if not isinstance(self.op, str) or self.op not in NAMES:
-            raise ValueError(f"op {self.op!r}: must be one of {', '.join(NAMES)}")
+            raise ValueError(
+                f"op {short_repr(self.op)}: must be one of {', '.join(NAMES)}"
+            )
         if not isinstance(self.axes, str | tuple | list):
-            raise ValueError(f"axes = {self.axes!r}: must be names of mesh axes")
+            raise ValueError(
+                f"axes = {short_repr(self.axes)}: must be names of mesh axes"
+            )
         axes = (self.axes,) if isinstance(self.axes, str) else tuple(self.axes)
         if not all(isinstance(name, str) for name in axes):
-            raise ValueError(f"axes = {self.axes!r}: must be names of mesh axes")
+            raise ValueError(
+                f"axes = {short_repr(self.axes)}: must be names of mesh axes"
+            )
         if not isinstance(self.when, str):
-            raise ValueError(f"when = {self.when!r}: must be a word, such as 'forward'")
+            raise ValueError(
+                f"when = {short_repr(self.when)}: must be a word, such as 'forward'"
+            )
         object.__setattr__(self, "axes", axes)
         (nbytes,) = positive(nbytes=self.nbytes)
         group, times = positive_int(group=self.group, times=self.times)
@@ -121,13 +129,16 @@ def _pairs(op: str, given: object, group: int) -> Pairs:
             raise ValueError(pairs)
     except (TypeError, ValueError) as error:
         raise ValueError(
-            f"pairs = {given!r}: must be (from, to) with places 0 to {group - 1}"
+            f"pairs = {short_repr(given)}: must be (from, to) with places 0 to "
+            f"{group - 1}"
         ) from error
     if pairs and op != "permute":
-        raise ValueError(f"pairs = {given!r}: must be for permute, not for {op}")
+        raise ValueError(
+            f"pairs = {short_repr(given)}: must be for permute, not for {op}"
+        )
     for end, what in ((0, "sources"), (1, "targets")):
         if len({pair[end] for pair in pairs}) < len(pairs):
-            raise ValueError(f"pairs = {given!r}: must not name {what} twice")
+            raise ValueError(f"pairs = {short_repr(given)}: must not name {what} twice")
     return pairs
 
 

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from ..base.units import positive
+from ..base.units import positive, short_repr
 from ..hardware.mesh import Mesh
 from .price import Priced, a_mesh, price_of
 
@@ -40,9 +40,11 @@ class Hierarchy:
         object.__setattr__(self, "nbytes", nbytes)
         for axis in (self.inside, self.across):
             if a_mesh(self.mesh).size(axis) < 2:
-                raise ValueError(f"axis {axis!r}: must have 2 chips or more")
+                raise ValueError(f"axis {short_repr(axis)}: must have 2 chips or more")
         if self.inside == self.across:
-            raise ValueError(f"across = {self.across!r}: must be another axis")
+            raise ValueError(
+                f"across = {short_repr(self.across)}: must be another axis"
+            )
 
     @property
     def stages(self) -> tuple[Priced, Priced, Priced]:

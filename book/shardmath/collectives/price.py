@@ -4,7 +4,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from ..base.units import flags, show
+from ..base.units import flags, short_repr, shortened, show
 from ..hardware.mesh import Mesh
 from ..hardware.networks.wiring import not_negative
 from .closed_forms import CollectiveTimes, routed, times
@@ -111,12 +111,12 @@ def price(collective: Collective, mesh: Mesh, one_way: bool = False) -> Priced:
             whose number of devices differs from the group.
     """
     if not isinstance(collective, Collective):
-        raise ValueError(f"collective = {collective!r}: must be a Collective")
+        raise ValueError(f"collective = {short_repr(collective)}: must be a Collective")
     size = a_mesh(mesh).size(collective.axes)
     if size != collective.group:
         raise ValueError(
             f"group = {collective.group}: must be the {size} devices that the mesh "
-            f"has over {' '.join(collective.axes)}"
+            f"has over {shortened(' '.join(collective.axes))}"
         )
     (one_way,) = flags(one_way=one_way)
     wires = tuple(piece.wires for piece in mesh.span(collective.axes, one_way))
@@ -251,7 +251,9 @@ def ragged_all_to_all(
     except TypeError:
         rows = []
     if [len(row) for row in rows] != [n] * n:
-        raise ValueError(f"sent = {sent!r}: must be {n} rows of {n} numbers of bytes")
+        raise ValueError(
+            f"sent = {short_repr(sent)}: must be {n} rows of {n} numbers of bytes"
+        )
     flows = (
         (i, j, not_negative(f"sent[{i}][{j}]", nbytes))
         for i, row in enumerate(rows)
@@ -260,7 +262,9 @@ def ragged_all_to_all(
     traffic = tuple((i, j, nbytes) for i, j, nbytes in flows if i != j and nbytes)
     total = sum(nbytes for *_, nbytes in traffic)
     if not total:
-        raise ValueError(f"sent = {sent!r}: must send bytes from one place to another")
+        raise ValueError(
+            f"sent = {short_repr(sent)}: must send bytes from one place to another"
+        )
     even = Collective("all_to_all", axes, total * n / (n - 1), n)
     (one_way,) = flags(one_way=one_way)
     wires = tuple(piece.wires for piece in mesh.span(axes, one_way))
@@ -294,7 +298,7 @@ def permute(
 def a_mesh(mesh: object) -> Mesh:
     """`mesh`, if it is a Mesh; if not, raises a ValueError that quotes it."""
     if not isinstance(mesh, Mesh):
-        raise ValueError(f"mesh = {mesh!r}: must be a Mesh")
+        raise ValueError(f"mesh = {short_repr(mesh)}: must be a Mesh")
     return mesh
 
 

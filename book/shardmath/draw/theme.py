@@ -5,6 +5,8 @@ Jupyter or on GitHub, the values below apply. Each except paper has a contrast o
 least 4.5 : 1 on white.
 """
 
+from ..base.units import short_repr
+
 # One colour per resource, the same in the whole book.
 COLOURS = {"math": "#1257d6", "HBM": "#b84a00", "network": "#86247e"}
 # For other things, such as chips next to each other or their shards.
@@ -46,6 +48,8 @@ def paint(colour: str) -> str:
         return "currentColor"
     named = {hue(n): value for n, value in enumerate(HUES)}
     values = COLOURS | named | {"paper": PAPER}
-    if colour not in values:
-        raise ValueError(f"colour = {colour!r}: must be ink or one of {list(values)}")
+    if not isinstance(colour, str) or colour not in values:
+        raise ValueError(
+            f"colour = {short_repr(colour)}: must be ink or one of {list(values)}"
+        )
     return f"var(--sm-{colour.lower()}, {values[colour]})"

@@ -5,6 +5,7 @@ import re
 from dataclasses import dataclass, field
 from html import escape
 
+from ..base.units import short_repr
 from . import answers
 from .kinds import Finding, Number, Question, prose
 from .kinds.calling import describe
@@ -152,7 +153,7 @@ def judge_number(question: str, answer: object, attempts: int = 0) -> dict:
     """
     record = answers.find(question)
     if not isinstance(record, Number):
-        raise ValueError(f"question {question!r} needs code, not a number")
+        raise ValueError(f"question {short_repr(question)} needs code, not a number")
     return for_page(record, examine(record, answer), attempts)
 
 

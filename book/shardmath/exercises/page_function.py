@@ -7,6 +7,7 @@ import sys
 from collections.abc import Iterator
 from types import CodeType, ModuleType
 
+from ..base.units import short_repr
 from . import answers
 from .check import examine, for_page
 from .kinds import Finding, Function, Question, Traffic, prose
@@ -40,7 +41,9 @@ def judge_function(question: str, source: str, attempts: int = 0) -> dict:
     """
     record = answers.find(question)
     if not isinstance(record, Function | Traffic):
-        raise ValueError(f"question {question!r} is not answered in plain Python")
+        raise ValueError(
+            f"question {short_repr(question)} is not answered in plain Python"
+        )
     printed = _Printed()
     with contextlib.redirect_stdout(printed), contextlib.redirect_stderr(printed):
         finding = _finding(record, source)

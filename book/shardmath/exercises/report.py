@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 
+from ..base.units import short_repr
 from . import answers
 from .kinds import Question
 
@@ -47,9 +48,11 @@ def report(chapter: str = "") -> Text:
     chapters: dict[str, list[Question]] = {}
     for question, record in answers.questions().items():
         chapters.setdefault(question.partition(".")[0], []).append(record)
-    if chapter and chapter not in chapters:
+    if chapter and (not isinstance(chapter, str) or chapter not in chapters):
         known = ", ".join(chapters)
-        raise ValueError(f"chapter {chapter!r}: the ones with questions are {known}")
+        raise ValueError(
+            f"chapter {short_repr(chapter)}: the ones with questions are {known}"
+        )
     if chapter:
         chapters = {chapter: chapters[chapter]}
     rows = [

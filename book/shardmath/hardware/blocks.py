@@ -16,14 +16,17 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
+from ..base.records import kept
 from ..base.units import (
     MiB,
     bytes_per_value,
     flags,
     non_negative_int,
+    number,
     positive,
     positive_int,
     short_repr,
+    shortened,
     show,
     text,
 )
@@ -73,7 +76,7 @@ class BlockedArray:
 
     def __post_init__(self) -> None:
         text("name", self.name)
-        flags(written=self.written)
+        kept(self, flags, "written")
         if not callable(self.index):
             wanted = "must be a function of the grid's indices"
             raise ValueError(f"index = {short_repr(self.index)}: {wanted}")
@@ -84,14 +87,14 @@ class BlockedArray:
                 raise ValueError(f"{what} = {short_repr(sizes)}: {wanted}")
             named = {f"{what}[{n}]": size for n, size in enumerate(sizes)}
             object.__setattr__(self, what, tuple(positive_int(**named)))
-        positive(itemsize=self.itemsize)
+        kept(self, positive, "itemsize")
         fits = len(self.shape) == len(self.block) and not any(
             size % part for size, part in zip(self.shape, self.block, strict=True)
         )
         if not fits:
             raise ValueError(
-                f"{self.name}: a block of {_sides(self.block)} does not divide an "
-                f"array of {_sides(self.shape)}"
+                f"{shortened(self.name)}: a block of {_sides(self.block)} does not "
+                f"divide an array of {_sides(self.shape)}"
             )
 
     @property
@@ -162,9 +165,9 @@ class BlockedKernel:
         if not arrays or not all(isinstance(one, BlockedArray) for one in arrays):
             wanted = "must be a tuple of BlockedArray"
             raise ValueError(f"arrays = {short_repr(self.arrays)}: {wanted}")
-        positive(step_flops=self.step_flops)
-        if self.scratch != 0:
-            positive(scratch=self.scratch)
+        kept(self, positive, "step_flops")
+        if number("scratch", self.scratch) != 0:
+            kept(self, positive, "scratch")
 
     @property
     def steps(self) -> int:

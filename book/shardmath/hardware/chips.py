@@ -40,7 +40,7 @@ class ByPrecision(dict[str, float]):
 
     def __missing__(self, precision: str) -> float:
         chip = shortened(self._chip)
-        what = f"{chip}: no {self._what} is published for {precision!r}"
+        what = f"{chip}: no {self._what} is published for {short_repr(precision)}"
         raise Unpublished(f"{what}; published: {', '.join(self) or 'none'}")
 
 

@@ -14,7 +14,7 @@ from functools import cached_property
 from itertools import groupby
 from types import MappingProxyType
 
-from ..base.units import flags, positive_int, short_repr, show
+from ..base.units import flags, positive_int, short_repr, shortened, show
 from .networks.wiring import Network, Ring, Switch
 
 
@@ -140,21 +140,23 @@ class Mesh:
 
     def __post_init__(self) -> None:
         if not isinstance(self.network, Network):
-            raise ValueError(f"network = {self.network!r}: must be a Network")
+            raise ValueError(f"network = {short_repr(self.network)}: must be a Network")
         object.__setattr__(self, "axes", MappingProxyType(_axes(self.axes)))
         object.__setattr__(self, "blocks", MappingProxyType(self._checked_blocks()))
-        chips, name = self.network.chips, self.network.name
+        chips, name = self.network.chips, shortened(self.network.name)
         for axis, size in self.axes.items():
             if chips % size:
                 raise ValueError(
-                    f"axis {axis} = {size}: {size} does not divide the {chips:,} chips "
-                    f"of {name}"
+                    f"axis {shortened(axis)} = {size}: {size} does not divide the "
+                    f"{chips:,} chips of {name}"
                 )
         total = math.prod(self.axes.values())
         if total != chips:
-            given = ", ".join(f"{axis} = {n}" for axis, n in self.axes.items())
+            each = ", ".join(f"{axis} = {n}" for axis, n in self.axes.items())
+            given = shortened(each, 200)
+            count = f"{total:,}" if total < 10**15 else short_repr(total)
             raise ValueError(
-                f"{given}: the product {total:,} must be the {chips:,} chips of {name}"
+                f"{given}: the product {count} must be the {chips:,} chips of {name}"
             )
         self._parts  # noqa: B018  raises where sizes do not divide
 
@@ -168,14 +170,14 @@ class Mesh:
         found = {}
         for name, given in self.blocks.items():
             if name not in self.axes:
-                known = ", ".join(self.axes)
+                known = shortened(", ".join(self.axes), 200)
                 raise ValueError(f"block {short_repr(name)}: must be one of {known}")
             sides = tuple(given) if isinstance(given, tuple | list) else ()
             whole = all(type(side) is int and side > 0 for side in sides)
             many = len(sides) == len(self.network.shape)
             if not (whole and many and math.prod(sides) == self.axes[name]):
                 raise ValueError(
-                    f"block {name} = {short_repr(given)}: must be "
+                    f"block {shortened(name)} = {short_repr(given)}: must be "
                     f"{len(self.network.shape)} whole numbers whose product is "
                     f"{self.axes[name]}"
                 )
@@ -211,7 +213,7 @@ class Mesh:
             if isinstance(self.network.dims[dim], Ring) and outer != turned * size:
                 raise ValueError(
                     f"axes {', '.join(names)}: share dimension {dim} of "
-                    f"{self.network.name} without being neighbours on it"
+                    f"{shortened(self.network.name)} without being neighbours on it"
                 )
             merged.append((dim, turned, count * size))
         sizes = {dim: (size, -turned) for dim, turned, size in merged}
@@ -263,14 +265,16 @@ class Mesh:
 
     def _names(self, axes: str | tuple[str, ...]) -> tuple[str, ...]:
         if not isinstance(axes, str | tuple | list):
-            raise ValueError(f"axes = {axes!r}: must be a name or a tuple of names")
+            raise ValueError(
+                f"axes = {short_repr(axes)}: must be a name or a tuple of names"
+            )
         names = (axes,) if isinstance(axes, str) else tuple(axes)
         for name in names:
             if not isinstance(name, str) or name not in self.axes:
-                known = ", ".join(self.axes)
+                known = shortened(", ".join(self.axes), 200)
                 raise ValueError(f"axis {short_repr(name)}: must be one of {known}")
         if len(set(names)) < len(names):
-            raise ValueError(f"axes {names}: must name each axis once")
+            raise ValueError(f"axes {short_repr(names)}: must name each axis once")
         return names
 
     @cached_property
@@ -284,9 +288,9 @@ class Mesh:
             for at, side in enumerate(sides):
                 if room[at] % side:
                     raise ValueError(
-                        f"block {name} = {sides}: {side} does not divide the "
-                        f"{room[at]} places left in dimension {at} of "
-                        f"{self.network.name}"
+                        f"block {shortened(name)} = {sides}: {side} does not divide "
+                        f"the {room[at]} places left in dimension {at} of "
+                        f"{shortened(self.network.name)}"
                     )
                 found[name].append((at, -(shape[at] // room[at]), side))
                 room[at] //= side
@@ -302,9 +306,10 @@ class Mesh:
                 take = math.gcd(left, room[dim])
                 if take not in (left, room[dim]):
                     raise ValueError(
-                        f"axis {name} = {size}: {left} does not divide the "
+                        f"axis {shortened(name)} = {size}: {left} does not divide the "
                         f"{room[dim]} places left in dimension {dim} of "
-                        f"{self.network.name}, nor does {room[dim]} divide {left}"
+                        f"{shortened(self.network.name)}, nor does {room[dim]} divide "
+                        f"{left}"
                     )
                 found[name].append((dim, -(shape[dim] // room[dim]), take))
                 left //= take
@@ -315,10 +320,14 @@ class Mesh:
 def _axes(given: object) -> dict[str, int]:
     """Size by name, as Python's ints; raises unless each name is an identifier."""
     if not isinstance(given, Mapping):
-        raise ValueError(f"axes = {given!r}: must be a dict such as {{'data': 8}}")
+        raise ValueError(
+            f"axes = {short_repr(given)}: must be a dict such as {{'data': 8}}"
+        )
     for name in given:
         if not isinstance(name, str) or not name.isidentifier():
-            raise ValueError(f"axis {name!r}: must be a name such as 'X' or 'data'")
+            raise ValueError(
+                f"axis {short_repr(name)}: must be a name such as 'X' or 'data'"
+            )
     return {name: positive_int(**{name: size})[0] for name, size in given.items()}
 
 

@@ -11,11 +11,12 @@ equally far apart, and this distance doubles from each binade to the next. A for
 without exponent bits has only the subnormal values, so it is an integer format.
 """
 
+import contextlib
 import math
 from dataclasses import dataclass
 from functools import cached_property
 
-from ..base.units import flags, number, short_repr
+from ..base.units import flags, non_negative_int, number, short_repr, shortened, text
 
 MOST_BITS = 8  # of an exponent, so that every value fits into a Python float
 MOST_MANTISSA = 23
@@ -54,18 +55,16 @@ class NumberFormat:
     overflow: str = "infinity"
 
     def __post_init__(self) -> None:
-        for word, least, most in (
-            ("exponent", 0, MOST_BITS),
-            ("mantissa", 0, MOST_MANTISSA),
-        ):
-            bits = getattr(self, word)
-            whole = isinstance(bits, int) and not isinstance(bits, bool)
-            if not whole or not least <= bits <= most:
+        text("name", self.name)
+        for word, most in (("exponent", MOST_BITS), ("mantissa", MOST_MANTISSA)):
+            bits = _whole(getattr(self, word), most)
+            if bits is None:
                 raise ValueError(
-                    f"{word} = {short_repr(bits)}: must be a whole number of bits "
-                    f"from {least} to {most}"
+                    f"{word} = {short_repr(getattr(self, word))}: must be a whole "
+                    f"number of bits from 0 to {most}"
                 )
-        if self.overflow not in OVERFLOWS:
+            object.__setattr__(self, word, bits)
+        if not isinstance(self.overflow, str) or self.overflow not in OVERFLOWS:
             raise ValueError(
                 f"overflow = {short_repr(self.overflow)}: must be one of "
                 f"{', '.join(OVERFLOWS)}"
@@ -75,6 +74,10 @@ class NumberFormat:
                 f"exponent = {self.exponent}, mantissa = {self.mantissa}: must leave a "
                 "value above 0"
             )
+
+    @property
+    def _shown(self) -> str:
+        return shortened(self.name)
 
     @property
     def bits(self) -> int:
@@ -110,12 +113,13 @@ class NumberFormat:
         >>> [E2M1.value(code) for code in range(8)]
         [0.0, 0.5, 1.0, 1.5, 2.0, 3.0, 4.0, 6.0]
         """
-        if not isinstance(code, int) or not 0 <= code <= self._last:
+        found = _whole(code, self._last)
+        if found is None:
             raise ValueError(
                 f"code = {short_repr(code)}: must be from 0 to {self._last} for the "
-                f"finite values of {self.name}"
+                f"finite values of {self._shown}"
             )
-        stored, M = divmod(code, 2**self.mantissa)
+        stored, M = divmod(found, 2**self.mantissa)
         implied = 2**self.mantissa if stored else 0
         return math.ldexp(implied + M, max(stored, 1) - self.bias - self.mantissa)
 
@@ -128,7 +132,8 @@ class NumberFormat:
         """
         if self.bits > 16:
             raise ValueError(
-                f"{self.name}: must have at most 16 bits to be listed, has {self.bits}"
+                f"{self._shown}: must have at most 16 bits to be listed, has "
+                f"{self.bits}"
             )
         return tuple(map(self.value, range(self._last + 1)))
 
@@ -156,9 +161,10 @@ class NumberFormat:
         Raises:
             ValueError: `x` is not a finite number.
         """
-        if not math.isfinite(number("x", x)):
+        found = _as_float(x)
+        if not math.isfinite(found):
             raise ValueError(f"x = {short_repr(x)}: must be a finite number")
-        e = math.frexp(abs(number("x", x)))[1] - 1
+        e = math.frexp(abs(found))[1] - 1
         lowest = 1 - self.bias
         return math.ldexp(1.0, max(e, lowest) - self.mantissa)
 
@@ -166,26 +172,32 @@ class NumberFormat:
         """The nearest value; of two that are equally near, the one with the even code.
 
         Args:
-            x: any number.
+            x: any number; an infinite one is beyond the largest value.
             saturate: set numbers beyond the largest value to that value.
 
         Raises:
-            ValueError: `x` is beyond the largest value; the message says what `x` would
-                become.
+            ValueError: `x` is NaN, or it is beyond the largest value; the message says
+                what `x` would become.
 
         >>> E4M3.round(300.0), E4M3.round(500.0, saturate=True)
         (288.0, 448.0)
+        >>> E4M3.round(-math.inf, saturate=True)
+        -448.0
         """
-        flags(saturate=saturate)
-        step = self.spacing(x)
-        found = math.copysign(round(abs(x) / step) * step, x)
-        if abs(found) <= self.largest:
-            return found
+        (saturate,) = flags(saturate=saturate)
+        given = _as_float(x)
+        if math.isnan(given):
+            raise ValueError(f"x = {short_repr(x)}: must be a number, which NaN is not")
+        if math.isfinite(given):
+            step = self.spacing(given)
+            found = math.copysign(round(abs(given) / step) * step, given)
+            if abs(found) <= self.largest:
+                return found
         if saturate:
-            return math.copysign(self.largest, x)
+            return math.copysign(self.largest, given)
         raise ValueError(
             f"x = {short_repr(x)}: is beyond {self.largest:g}, the largest value of "
-            f"{self.name}, and {OVERFLOWS[self.overflow]}; scale it or saturate"
+            f"{self._shown}, and {OVERFLOWS[self.overflow]}; scale it or saturate"
         )
 
     @property
@@ -224,8 +236,35 @@ def integers(bits: int) -> NumberFormat:
 
     >>> integers(8).largest
     127.0
+
+    Raises:
+        ValueError: `bits` is not a whole number from 2 to 24.
     """
-    return NumberFormat(f"int{bits}", 0, bits - 1, "saturation")
+    found = _whole(bits, 1 + MOST_MANTISSA)
+    if found is None or found < 2:
+        raise ValueError(
+            f"bits = {short_repr(bits)}: must be a whole number from 2 to "
+            f"{1 + MOST_MANTISSA}"
+        )
+    return NumberFormat(f"int{found}", 0, found - 1, "saturation")
+
+
+def _whole(value: object, most: int) -> int | None:
+    """`value` as Python's int if it is a whole number from 0 to `most`."""
+    with contextlib.suppress(ValueError):
+        (found,) = non_negative_int(value=value)
+        if found <= most:
+            return found
+    return None
+
+
+def _as_float(x: object) -> float:
+    """`x` as a float; one that no float can hold becomes infinite."""
+    found = number("x", x)
+    try:
+        return float(found)
+    except OverflowError:
+        return math.inf if found > 0 else -math.inf
 
 
 FP32 = NumberFormat("fp32", 8, 23)

@@ -170,6 +170,7 @@ def multiply(X: Rows, W: Rows, size: int, prefetch: bool = True) -> ArrayRun:
     result: dict[tuple[int, int], float] = {}
     busy = []
     X, W = _numbers("X", X), _numbers("W", W)
+    (size,) = positive_int(size=size)
     _refuse_too_many(X, W, size, prefetch)
     for cycle in steps(X, W, size, prefetch):
         busy.append(cycle.busy)
@@ -184,7 +185,6 @@ def multiply(X: Rows, W: Rows, size: int, prefetch: bool = True) -> ArrayRun:
 
 def _refuse_too_many(X: Rows, W: Rows, size: int, prefetch: bool) -> None:
     """Refuse a product for which too many cells would have to be simulated."""
-    (size,) = positive_int(size=size)
     if size > LARGEST:
         raise ValueError(f"size = {size}: must be at most {LARGEST} to be simulated")
     B, D, F = _shape(X, W)

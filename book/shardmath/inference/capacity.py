@@ -4,10 +4,12 @@ import math
 from dataclasses import dataclass
 from functools import lru_cache
 
+from ..base.records import must_be
 from ..base.units import number, positive, positive_int, short_repr, show
-from ..hardware.chips import Chip
+from ..hardware.chips import Chip, require_chip
 from ..hardware.networks.wiring import not_negative
 from ..transformer import Model
+from ..transformer.architecture import checked
 from .derivation import Amounts, amounts
 from .setting import Formats, Layout
 
@@ -62,7 +64,7 @@ class Capacity:
 
     def sequence(self, length: float, page: int = PAGE) -> float:
         """Bytes of a sequence of `length` tokens on its chip, in whole pages."""
-        pages = math.ceil(round(length / page, 9)) * page
+        pages = max(math.ceil(round(length / page, 9)), length > 0) * page
         local = min(pages, self.window + page) if self.window else 0
         return self.cache[0] * pages + self.cache[1] * local + self.state
 
@@ -139,8 +141,17 @@ def capacity(
         model, chip, layout, formats: model, chip, layout and formats of the server.
         one: the amounts of one chip; derived if not given.
         reserve: as in `Capacity`.
+
+    Raises:
+        ValueError: an argument of the wrong type, or an invalid `reserve`.
     """
-    one = one or amounts(model, chip, layout, formats)
+    checked(model)
+    require_chip(chip)
+    must_be(Layout, layout=layout)
+    must_be(Formats, formats=formats)
+    one = amounts(model, chip, layout, formats) if one is None else one
+    must_be(Amounts, one=one)
+    reserve = share_kept(reserve)
     found = _capacity(model, chip, layout, formats, one, reserve)
     if found.fits:
         return found
@@ -180,13 +191,25 @@ def _capacity(
     )
 
 
-@lru_cache(maxsize=256)
 def smallest_layout(
     model: Model, chip: Chip, formats: Formats, reserve: float = RESERVE
 ) -> Layout | None:
     """The layout with the fewest chips on which the weights fit: tensor parallelism
     inside a node, and then a pipeline of nodes. None if no layout of up to `LARGEST`
-    chips fits."""
+    chips fits.
+
+    Raises:
+        ValueError: an argument of the wrong type, or an invalid `reserve`.
+    """
+    must_be(Formats, formats=formats)
+    found = checked(model), require_chip(chip), formats, share_kept(reserve)
+    return _smallest_layout(*found)
+
+
+@lru_cache(maxsize=256)
+def _smallest_layout(
+    model: Model, chip: Chip, formats: Formats, reserve: float
+) -> Layout | None:
     domain = int(chip.domain) if "domain" in chip.facts else LARGEST
     count = 1
     while count <= LARGEST:

@@ -9,14 +9,16 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from ..base.records import must_be
 from ..base.units import PRECISION_BYTES
 from ..collectives import price_of
-from ..hardware.chips import Chip
+from ..hardware.chips import Chip, require_chip
 from ..hardware.mesh import Mesh
 from ..hardware.networks import Network, NVLinkDomain, network
 from ..hardware.networks.wiring import Switch
 from ..training.experts import copies
 from ..transformer import Matmul, Model, cached_values, recurrent_state
+from ..transformer.architecture import checked
 from .setting import WIDE, Formats, Layout
 
 HIDDEN = ("F", "Fdense", "Fshared")  # split by tensor parallelism, as heads are
@@ -97,9 +99,13 @@ def amounts(model: Model, chip: Chip, layout: Layout, formats: Formats) -> Amoun
         formats: the formats of weights, activations and cache.
 
     Raises:
-        ValueError: expert parallelism for a model without experts, or over more groups
-            than it has experts.
+        ValueError: an argument of the wrong type; expert parallelism for a model
+            without experts, or over more groups than it has experts.
     """
+    checked(model)
+    require_chip(chip)
+    must_be(Layout, layout=layout)
+    must_be(Formats, formats=formats)
     if layout.expert > 1 and not model.experts:
         raise ValueError(
             f"expert = {layout.expert}: must be 1, because {model.name} has no experts"

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
 
+from ..base.records import kept
 from ..base.units import positive, short_repr, text
 
 FITTED = ("launch", "sequence", "first")
@@ -32,7 +33,7 @@ class Calibration:
     first: float
 
     def __post_init__(self) -> None:
-        positive(**vars(self))
+        kept(self, positive, *vars(self))
 
 
 @cache

@@ -14,6 +14,7 @@ import math
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from ..base.records import kept, must_be
 from ..base.units import flags, non_negative_int, positive, short_repr, show
 from .capacity import PAGE, held
 from .server import Server
@@ -48,8 +49,8 @@ class Requests:
     waves: float = 10
 
     def __post_init__(self) -> None:
-        positive(prompt=self.prompt, output=self.output, waves=self.waves)
-        flags(alike=self.alike)
+        kept(self, positive, "prompt", "output", "waves")
+        kept(self, flags, "alike")
 
 
 @dataclass(frozen=True)
@@ -81,10 +82,11 @@ class Scheduler:
     drafts: int = 0
 
     def __post_init__(self) -> None:
-        some = 1 if self.sequences is None else self.sequences
-        positive(budget=self.budget, sequences=some)
-        non_negative_int(drafts=self.drafts)
-        flags(mixed=self.mixed)
+        kept(self, positive, "budget")
+        if self.sequences is not None:
+            kept(self, positive, "sequences")
+        kept(self, non_negative_int, "drafts")
+        kept(self, flags, "mixed")
 
     @property
     def tokens(self) -> float:
@@ -127,8 +129,12 @@ def slots(server: Server, requests: Requests, scheduler: Scheduler) -> float:
     """The most sequences that can decode at once.
 
     Raises:
-        ValueError: the weights do not fit, or no request fits next to them.
+        ValueError: an argument of the wrong type; the weights do not fit, or no request
+            fits next to them.
     """
+    must_be(Requests, requests=requests)
+    must_be(Server, server=server)
+    must_be(Scheduler, scheduler=scheduler)
     length = held(requests.prompt, requests.output)
     found = server.slots(length, PAGE)
     if found < 1:
@@ -166,6 +172,8 @@ def closed_loop(
     """
     if not isinstance(requests, Requests):
         raise ValueError(f"requests = {short_repr(requests)}: must be Requests")
+    must_be(Server, server=server)
+    must_be(Scheduler, scheduler=scheduler)
     (clients,) = positive(concurrency=concurrency)
     room = slots(server, requests, scheduler) if room is None else room
     (room,) = positive(room=room)
@@ -245,6 +253,7 @@ def disaggregated(
     clients, readers, writers = positive(
         concurrency=concurrency, readers=readers, writers=writers
     )
+    must_be(Server, reader=reader, writer=writer)
     room = writers * slots(writer, requests, scheduler)
     prompts = _Prompts(reader, requests, scheduler)
     output = requests.output

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from ..base.facts import Source
-from ..base.units import positive, show
+from ..base.units import positive, short_repr, show
 from ..collectives import NAMES, Priced, all_reduce
 from ..hardware import chips
 from ..hardware.mesh import Mesh
@@ -87,7 +87,7 @@ class Sweep:
         near = min(self.points, key=lambda point: abs(point.nbytes - size))
         if near.nbytes != size:
             raise ValueError(
-                f"nbytes = {nbytes!r}: was not measured; the nearest size is "
+                f"nbytes = {short_repr(nbytes)}: was not measured; the nearest size is "
                 f"{near.nbytes:.0f}"
             )
         return near

@@ -74,8 +74,8 @@ def flops_per_token(
         (count,) = positive(model=model)
         if convention not in ("6N", "8N"):
             raise ValueError(
-                f"convention = {convention!r}: must be 6N or 8N for a number of "
-                f"parameters; attention needs a Model, not {short_repr(model)}"
+                f"convention = {short_repr(convention)}: must be 6N or 8N for a number "
+                f"of parameters; attention needs a Model, not {short_repr(model)}"
             )
         return times * count
     if convention == "hardware":

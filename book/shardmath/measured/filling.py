@@ -194,7 +194,7 @@ def _microbatches(run: Run) -> Iterator[tuple[Run, tuple[str, ...]]]:
     elif run.chip.vendor == "Google" or run.seqs % groups:
         some, words = [1], ("one microbatch",)
     else:
-        some = [rank // n for n in range(rank, 0, -1) if rank % n == 0]
+        some = _divisors(rank)
         words = ("the largest microbatch that fits",)
     for many in some:
         one = replace(run, microbatches=many)
@@ -203,6 +203,12 @@ def _microbatches(run: Run) -> Iterator[tuple[Run, tuple[str, ...]]]:
             continue
         name, chunks, scheduled = _schedule(run, stages, many)
         yield replace(one, schedule=name, chunks=chunks), (*words, *scheduled)
+
+
+def _divisors(number: int) -> list[int]:
+    """All divisors, in order; a step may have 2^40 sequences."""
+    low = [n for n in range(1, math.isqrt(number) + 1) if number % n == 0]
+    return low + [number // n for n in reversed(low) if n * n < number]
 
 
 def _schedule(

@@ -15,8 +15,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from ..base import units
 from ..base.tables import Table, table
-from ..base.units import short_repr, show
+from ..base.units import short_repr, shortened, show
 from ..training import Prediction
 from .filling import AGAIN, filled
 from .predict_serving import predict_rows
@@ -113,8 +114,8 @@ def predict_file(path: str | Path) -> tuple[Answer | ServingAnswer, ...]:
             or of a JSON list of objects. Lines that begin with # are skipped.
 
     Raises:
-        ValueError: there is no such file, or it is not such a table. The message says
-            what is missing.
+        ValueError: `path` is no path, there is no such file, or it is not such a table.
+            The message says what is missing.
     """
     return predict_text(read_file(path), str(path))
 
@@ -132,6 +133,7 @@ def predict_text(
     Raises:
         ValueError: the text is not such a table.
     """
+    name = shortened(units.text("name", name))
     read = read_table(text, name, f"a table with {_needed()}")
     served = renamed(read, OF_SERVERS)
     if is_serving(key for row in served for key in row if key):
@@ -225,7 +227,7 @@ def _understood(given: Mapping[str, str]) -> tuple[dict[str, str], tuple[str, ..
     if row.get("remat", "").lower() in ("no", "off", "false", "none"):
         row["remat"] = "none"
     ways = dict(_axes(row))
-    chips = int(row["chips"]) if row.get("chips", "").isdecimal() else 0
+    chips = int(row["chips"]) if re.fullmatch(r"\d{1,15}", row.get("chips", "")) else 0
     said += _completed(ways, chips, row.get("expert_tensor") == "1")
     row["mesh"] = " ".join(f"{axis}={n}" for axis, n in ways.items())
     return row, tuple(said)
@@ -247,8 +249,8 @@ def _sequences(row: Mapping[str, str]) -> str:
         ) from None
     if seq <= 0 or tokens % seq:
         raise ValueError(
-            f"batch_tokens = {row['tokens_of_step']}: must be a multiple of seq = "
-            f"{row['seq']}"
+            f"batch_tokens = {short_repr(row['tokens_of_step'])}: must be a multiple "
+            f"of seq = {short_repr(row['seq'])}"
         )
     return f"{tokens / seq:.0f}"
 
@@ -266,7 +268,7 @@ def _axes(row: Mapping[str, str]) -> Iterator[tuple[str, int]]:
         if axis not in AXES:
             known = ", ".join((*AXES, *filter(AXIS_ALIASES.get, AXIS_ALIASES)))
             raise ValueError(f"mesh axis {short_repr(key)}: must be one of {known}")
-        if not re.fullmatch(r"\d+(\.0+)?", size) or int(float(size)) < 1:
+        if not re.fullmatch(r"\d{1,15}(\.0+)?", size) or int(float(size)) < 1:
             raise ValueError(
                 f"mesh = {short_repr(row.get('mesh', ''))}: must be the size of each "
                 'kind of parallelism, as in "fsdp=16 tensor=8"'

@@ -16,6 +16,7 @@ from ..base.facts import Source
 from ..base.units import positive, positive_int, short_repr
 from ..hardware import chips
 from ..hardware.networks import Cluster, Network, NVLinkDomain, Slices, Torus
+from ..training.job import MOST_TOKENS
 from ..transformer import Model, model
 from .run import SPLIT_SEQUENCES, Run
 
@@ -139,6 +140,11 @@ def read_run(row: Mapping[str, str]) -> Run:
 
 def _check(run: Run) -> None:
     """Raise if rates, step, batch and memory contradict one another."""
+    if (run.seqs or 1) * run.seq > MOST_TOKENS:
+        raise ValueError(
+            f"seqs = {short_repr(run.seqs)}, seq = {short_repr(run.seq)}: a step has "
+            f"at most {MOST_TOKENS:,} tokens"
+        )
     if run.seqs and run.step_seconds and run.tokens_per_second:
         told = run.tokens / (run.chips * run.tokens_per_second)
         if abs(told / run.step_seconds - 1) > APART:
@@ -202,7 +208,9 @@ def _pairs(cell: Mapping[str, str], name: str) -> dict[str, str]:
                 f"{name} = {short_repr(cell[name])}: must be {COLUMNS[name]}"
             )
         if key in found:
-            raise ValueError(f"{name} = {short_repr(cell[name])}: names {key} twice")
+            raise ValueError(
+                f"{name} = {short_repr(cell[name])}: names {short_repr(key)} twice"
+            )
         found[key] = value
     return found
 

@@ -8,9 +8,10 @@ from types import MappingProxyType
 
 from ..base.estimate import Estimate, Leg
 from ..base.facts import Source
+from ..base.records import must_be
 from ..base.tables import Absent
 from ..base.units import PRECISION_BYTES, positive_int, short_repr, show
-from ..hardware.chips import Chip
+from ..hardware.chips import Chip, require_chip
 from ..hardware.mesh import Mesh
 from ..hardware.networks import Network
 from ..sharding.machine import Machine
@@ -32,6 +33,7 @@ from ..training import (
 from ..training.job import LOSSES
 from ..training.pipeline_schedules import NAMES
 from ..transformer import Flops, Model, conventions, flops, recomputed
+from ..transformer.architecture import checked
 from ..transformer.flops import one_of
 from ..transformer.remat import checked_remat
 
@@ -144,6 +146,8 @@ class Run:
     loss: str = ""
 
     def __post_init__(self) -> None:
+        checked(self.model)
+        require_chip(self.chip)
         counted_in = ("chips", "seqs", "seq", "microbatches", "chunks", "node_limit")
         for name in counted_in:
             value = getattr(self, name)
@@ -151,6 +155,7 @@ class Run:
                 (value,) = positive_int(**{name: value})
             object.__setattr__(self, name, value)
         object.__setattr__(self, "mesh", MappingProxyType(self._checked_mesh()))
+        must_be(Mapping, formats=self.formats)
         object.__setattr__(self, "formats", MappingProxyType(dict(self.formats)))
         one_of(tuple(PRECISION_BYTES), precision=self.precision)
         one_of(("", *counted(self.model, self.seq)), counts=self.counts)

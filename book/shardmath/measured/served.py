@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from functools import cache
 from statistics import fmean, median
 
+from ..base.units import short_repr, text
 from .serving import serving
 from .serving_answers import ServingAnswer, serving_answer
 from .serving_gates import checked
@@ -156,10 +157,11 @@ def gate(why: str) -> str:
     Raises:
         ValueError: no gate gives this reason.
     """
+    text("why", why)
     for part, name in KINDS.items():
         if part in why:
             return name
-    raise ValueError(f"{why!r}: is not a reason that a gate gives")
+    raise ValueError(f"{short_repr(why)}: is not a reason that a gate gives")
 
 
 def by_gate() -> dict[str, list[tuple[ServingRow, str]]]:

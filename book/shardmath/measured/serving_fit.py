@@ -29,6 +29,7 @@ from operator import mul
 
 from ..base.tables import Table, table
 from ..inference.efficiencies import FITTED, Calibration, calibration
+from ..transformer.flops import one_of
 from .fit import Errors, dot, solved
 from .fit_rows import GENERATIONS
 from .serving import serving
@@ -239,9 +240,8 @@ def serving_errors(by: str = "regime", group: str = "family") -> Table:
         "engine": lambda one: f"{one.row.metric} {one.row.engine or '–'}",
         "source": lambda one: f"{one.row.metric} {one.row.source}",
     }
-    for name, value, known in (("by", by, names), ("group", group, GROUPS)):
-        if value not in known:
-            raise ValueError(f"{name} = {value!r}: must be one of {', '.join(known)}")
+    one_of(tuple(names), by=by)
+    one_of(tuple(GROUPS), group=group)
     rows = [
         (name, one.rows, f"{one.mean:.0%}", f"{one.median:.0%}",
          f"{one.band[0]:.2f} to {one.band[1]:.2f}")

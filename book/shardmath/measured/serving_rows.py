@@ -20,6 +20,7 @@ from ..inference import Layout
 from ..transformer import Model, model
 from .table_file import cell, number
 
+LONGEST = 500  # characters of a cell that describes the parallelism
 COLUMNS = {  # the columns of a row, and what their cells hold
     "source": "the source of the row, in free text",
     "row": "the name of the row in its source",
@@ -484,7 +485,7 @@ def _ways(cells: Mapping[str, object]) -> dict[str, int]:
         if not text:
             continue
         name = ALIASES.get(key, key)
-        if not re.fullmatch(r"\d+(\.0+)?", text):
+        if not re.fullmatch(r"\d{1,15}(\.0+)?", text):
             raise ValueError(_wrong_ways(f"{key}={text}"))
         if int(float(text)):  # 0 means that a kind is not used
             found[name] = int(float(text))
@@ -493,6 +494,8 @@ def _ways(cells: Mapping[str, object]) -> dict[str, int]:
 
 def _pairs(text: str) -> list[tuple[str, str]]:
     """The pairs in a text such as "tp=8 ep=8", "TP8, EP8" or "tp8/ep8"."""
+    if len(text) > LONGEST:
+        raise ValueError(_wrong_ways(text))
     pairs = []
     for part in re.split(r"[\s,;/x×]+(?![^=]*$)|[\s,;/×]+", text.lower()):
         if not part:

@@ -9,9 +9,11 @@ import io
 import json
 import re
 from collections.abc import Iterable, Mapping
+from os import PathLike
 from pathlib import Path
 
-from ..base.units import short_repr
+from ..base import units
+from ..base.units import short_repr, shortened
 
 NOBODY_SAYS = (
     "", "-", "–", "?", "n/a", "na", "nan", "null", "none given", "unknown",
@@ -24,12 +26,15 @@ def read_file(path: str | Path) -> str:
     """The text of a file.
 
     Raises:
-        ValueError: there is no such file, or it is not text.
+        ValueError: `path` is no path, there is no such file, or it is not text.
     """
+    if not isinstance(path, str | PathLike):
+        raise ValueError(f"path = {short_repr(path)}: must be the path of a file")
     try:
         return Path(path).read_text("utf-8-sig")
-    except (OSError, UnicodeDecodeError) as error:
-        raise ValueError(f"{path}: cannot be read: {error}") from None
+    except (OSError, ValueError) as error:  # a path may hold a null character
+        why = getattr(error, "strerror", None) or error
+        raise ValueError(f"{shortened(str(path))}: cannot be read: {why}") from None
 
 
 def read_table(text: str, name: str, needed: str) -> list[dict[str | None, object]]:
@@ -41,14 +46,15 @@ def read_table(text: str, name: str, needed: str) -> list[dict[str | None, objec
         needed: what the file must be, for error messages.
 
     Raises:
-        ValueError: the text is empty, or not a table.
+        ValueError: the text is empty, not a table, or has a cell of more characters
+            than `csv.field_size_limit`.
 
     >>> read_table("# a comment\\na;b\\n1;2", "the table", "a table")
     [{'a': '1', 'b': '2'}]
     >>> read_table('[{"a": 1, "b": {"c": 2}}]', "the table", "a table")
     [{'a': 1, 'b': {'c': 2}}]
     """
-    lines = [line for line in text.splitlines() if line.strip()]
+    lines = [line for line in units.text("text", text).splitlines() if line.strip()]
     lines = [line for line in lines if not line.lstrip().startswith("#")]
     if not lines:
         raise ValueError(f"{name}: is empty; must be {needed}")
@@ -56,7 +62,13 @@ def read_table(text: str, name: str, needed: str) -> list[dict[str | None, objec
         return _json("\n".join(lines), name, needed)
     separator = max(",;\t", key=lines[0].count)
     reader = csv.DictReader(io.StringIO("\n".join(lines)), delimiter=separator)
-    return list(reader)
+    try:
+        return list(reader)
+    except csv.Error:  # the only one in lines without line breaks
+        raise ValueError(
+            f"{name}: a cell after line {reader.line_num} is too long; must have at "
+            f"most {csv.field_size_limit():,} characters"
+        ) from None
 
 
 def _json(text: str, name: str, needed: str) -> list[dict[str | None, object]]:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 from ..base.garbage import uncollected
+from ..base.records import must_be
 from ..base.tables import Table, compare
 from ..base.units import (
     flags,
@@ -15,6 +16,7 @@ from ..base.units import (
     positive_int,
     short_repr,
     show,
+    text,
 )
 from ..hardware.chips import Chip
 from ..hardware.networks import Network, Slices, network
@@ -476,6 +478,8 @@ def plan(
         raise ValueError(f"machine = {found.name}: must be made of one kind of chip")
     if keys is not None:
         one_of(ATTENTIONS, keys=keys)
+    if remat is not None:
+        text("remat", remat)
     (seq, top) = positive_int(seq=seq, top=top)
     job = Job(
         model,
@@ -503,6 +507,9 @@ def plan(
     for name, given in (("overlap", overlap), ("known", known)):
         if isinstance(given, str) or not isinstance(given, Iterable):
             raise ValueError(f"{name} = {short_repr(given)}: must be a list or tuple")
+    known = list(known)
+    for one in known:
+        must_be(Candidate, known=one)
     if chunks is not None and chunks > model.layers:
         raise ValueError(
             f"chunks = {chunks}: must be at most the {model.layers} layers of "
@@ -518,7 +525,7 @@ def plan(
         every,
     )
     search = Search(job, found, sizes, space, choices)
-    if best := list(known):
+    if best := known:
         fastest = min(best, key=lambda one: one.seconds)
     else:
         with uncollected():

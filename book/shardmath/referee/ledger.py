@@ -273,8 +273,8 @@ def _grouped(records: Iterable[Collective]) -> dict[Key, Counter[float]]:
     for one in records:
         if not isinstance(one, Collective):
             raise ValueError(
-                f"{one!r}: must be a Collective; use hlo.collectives_in to read them "
-                "from compiled text"
+                f"{short_repr(one)}: must be a Collective; use hlo.collectives_in to "
+                "read them from compiled text"
             )
         if one.group > 1:
             found.setdefault(_key(one), Counter())[one.nbytes] += one.times

@@ -124,8 +124,8 @@ def run(
     >>> [one.values for one in run(worker, 2, "hello")]
     [('hello from 0 of 2',), ('hello from 1 of 2',)]
     """
-    positive_int(n=n, devices=devices, heartbeat=heartbeat)
-    positive(timeout=timeout)
+    n, devices, heartbeat = positive_int(n=n, devices=devices, heartbeat=heartbeat)
+    (timeout,) = positive(timeout=timeout)
     if not _generates(worker):
         raise ValueError(
             f"worker = {short_repr(worker)}: must be a generator function, "

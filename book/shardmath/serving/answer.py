@@ -17,6 +17,7 @@ from functools import cached_property
 from ..base.units import positive
 from ..inference import Server, held
 from ..inference.efficiencies import table
+from ..transformer.flops import one_of
 from .copies import Deployment
 from .engine import Engine
 from .requests import Demand
@@ -28,6 +29,7 @@ LIVES = 4  # requests come for this many times the time of an answer at the targ
 WAVES = 3  # times that requests fill all slots, to find the capacity
 CLOSE = 0.02  # the search for a rate ends at this share of the capacity
 STEPS = 30  # steps of the search for a bound
+METRICS = ("ttft", "tpot")
 TARGET = LatencyTarget(ttft=2.0, tpot=0.05)
 
 
@@ -145,19 +147,35 @@ class LayoutAnswer:
         return self.server.prefill(self.input).bound
 
     def bound(self, metric: str) -> float:
-        """`ttft_bound` for "ttft", and `tpot_bound` for "tpot"."""
+        """`ttft_bound` for "ttft", and `tpot_bound` for "tpot".
+
+        Raises:
+            ValueError: another metric.
+        """
+        one_of(METRICS, metric=metric)
         return {"ttft": self.ttft_bound, "tpot": self.tpot_bound}[metric]
 
     def predicted(self, metric: str) -> float:
-        """The median "ttft" or "tpot" of all requests, in seconds."""
+        """The median "ttft" or "tpot" of all requests, in seconds.
+
+        Raises:
+            ValueError: another metric.
+        """
+        one_of(METRICS, metric=metric)
         return getattr(self.result, metric)(50)
 
     def low(self, metric: str) -> float | None:
-        """Seconds that 9 of 10 servers like this exceed; at least the bound."""
+        """Seconds that 9 of 10 servers like this exceed; at least the bound.
+
+        `metric` is as for `band`, and so are the errors.
+        """
         return self._banded(metric, 0)
 
     def high(self, metric: str) -> float | None:
-        """Seconds that 9 of 10 servers like this stay within; at least the bound."""
+        """Seconds that 9 of 10 servers like this stay within; at least the bound.
+
+        `metric` is as for `band`, and so are the errors.
+        """
         return self._banded(metric, 1)
 
     def _banded(self, metric: str, end: int) -> float | None:
@@ -174,7 +192,11 @@ class LayoutAnswer:
 
         Returns:
             The two ends; None if there are no published servers like this.
+
+        Raises:
+            ValueError: another metric.
         """
+        one_of(METRICS, metric=metric)
         kind = "experts" if self.server.model.experts else "dense"
         return table().get("bands", {}).get(f"{metric} {kind} together")
 
@@ -191,7 +213,7 @@ class LayoutAnswer:
             ValueError: a price or a rate that is not positive.
         """
         rate = self.rate if rate is None else rate
-        positive(price=price, rate=rate)
+        price, rate = positive(price=price, rate=rate)
         tokens = rate * self.output
         return price * self.deployment.machine.chips / 3600 / tokens * 1e6
 

@@ -4,8 +4,9 @@ from dataclasses import dataclass
 from math import ceil
 from random import Random
 
+from ..base.records import kept
 from ..base.units import flags, number, positive_int, short_repr
-from ..hardware.networks.wiring import not_negative
+from ..hardware.networks.wiring import not_negatives
 
 
 @dataclass(frozen=True)
@@ -28,12 +29,14 @@ class Speculation:
     cost: float = 0.05
 
     def __post_init__(self) -> None:
-        positive_int(draft=self.draft)
-        not_negative("cost", self.cost)
-        if not 0 <= number("acceptance", self.acceptance) <= 1:
+        kept(self, positive_int, "draft")
+        kept(self, not_negatives, "cost")
+        acceptance = number("acceptance", self.acceptance)
+        if not 0 <= acceptance <= 1:
             raise ValueError(
                 f"acceptance = {short_repr(self.acceptance)}: must be from 0 to 1"
             )
+        object.__setattr__(self, "acceptance", acceptance)
 
     @property
     def tokens(self) -> float:
@@ -102,13 +105,11 @@ class Engine:
     delay: float = 0.0
 
     def __post_init__(self) -> None:
-        not_negative("delay", self.delay)
-        positive_int(slots=self.slots, page=self.page, budget=self.budget)
+        kept(self, not_negatives, "delay")
+        kept(self, positive_int, "slots", "page", "budget")
         if self.pages is not None:
-            positive_int(pages=self.pages)
-        flags(
-            chunked=self.chunked, reserve=self.reserve, prefix_cache=self.prefix_cache
-        )
+            kept(self, positive_int, "pages")
+        kept(self, flags, "chunked", "reserve", "prefix_cache")
         spec = self.speculation
         if not (spec is None or isinstance(spec, Speculation)):
             raise ValueError(

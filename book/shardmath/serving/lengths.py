@@ -11,6 +11,7 @@ from math import exp
 from statistics import NormalDist
 from typing import Protocol
 
+from ..base.records import kept
 from ..base.units import positive, positive_int, short_repr
 
 STANDARD = NormalDist()
@@ -34,7 +35,7 @@ class Fixed:
     tokens: int
 
     def __post_init__(self) -> None:
-        positive_int(tokens=self.tokens)
+        kept(self, positive_int, "tokens")
 
     def at(self, share: float) -> int:
         return self.tokens
@@ -55,8 +56,8 @@ class Uniform:
     low: float = 0.8
 
     def __post_init__(self) -> None:
-        positive_int(tokens=self.tokens)
-        positive(low=self.low)
+        kept(self, positive_int, "tokens")
+        kept(self, positive, "low")
         if self.low > 1:
             raise ValueError(
                 f"low = {short_repr(self.low)}: must be above 0 and at most 1"
@@ -86,8 +87,8 @@ class Lognormal:
     most: int = 1_000_000
 
     def __post_init__(self) -> None:
-        positive(mean=self.mean, sigma=self.sigma)
-        positive_int(most=self.most)
+        kept(self, positive, "mean", "sigma")
+        kept(self, positive_int, "most")
 
     def at(self, share: float) -> int:
         z = STANDARD.inv_cdf(min(max(share, 1e-12), 1 - 1e-12))
@@ -112,9 +113,8 @@ class Sampled:
             )
         if not self.tokens:
             raise ValueError("tokens = (): must have at least one length")
-        for one in self.tokens:
-            positive_int(tokens=one)
-        object.__setattr__(self, "tokens", tuple(sorted(self.tokens)))
+        found = sorted(positive_int(tokens=one)[0] for one in self.tokens)
+        object.__setattr__(self, "tokens", tuple(found))
 
     def at(self, share: float) -> int:
         return self.tokens[int(share * len(self.tokens))]

@@ -167,7 +167,7 @@ def _amounts(one: LayoutAnswer, price: float | None) -> list[str]:
         f"a step goes to: {one.goes_to}",
     ]
     if price is not None:
-        positive(price=price)
+        (price,) = positive(price=price)
         found.append(
             f"dollars: {one.dollars(price):.3g} per million tokens of answers at this "
             f"rate, {one.dollars(price, one.most or one.rate):.3g} at the largest rate "

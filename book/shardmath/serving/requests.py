@@ -5,14 +5,16 @@ from dataclasses import dataclass
 from math import inf
 from random import Random
 
+from ..base.records import kept
 from ..base.units import (
     non_negative_int,
+    number,
     positive,
     positive_int,
     short_repr,
     text,
 )
-from ..hardware.networks.wiring import not_negative
+from ..hardware.networks.wiring import not_negatives
 from .lengths import Fixed, Lengths
 
 MOST = 1_000_000  # requests of a simulation, which take about a minute
@@ -45,12 +47,10 @@ class Request:
     def __post_init__(self) -> None:
         if self._is_usual:  # a search simulates hundreds of thousands of requests
             return
-        not_negative("arrival", self.arrival)
-        counts = positive_int(input=self.input, output=self.output)
+        kept(self, not_negatives, "arrival")
+        kept(self, positive_int, "input", "output")
+        kept(self, non_negative_int, "shared")
         text("prefix", self.prefix)
-        counts += non_negative_int(shared=self.shared)
-        for name, count in zip(("input", "output", "shared"), counts, strict=True):
-            object.__setattr__(self, name, count)
         if self.shared > self.input:
             raise ValueError(
                 f"shared = {self.shared}: must be at most the {self.input} tokens of "
@@ -118,15 +118,15 @@ class Demand:
                     f"tokens in one request and {one.shared} in another; must have the "
                     "same number in all"
                 )
-        not_negative("think", self.think)
+        kept(self, not_negatives, "think")
         if self.clients is not None:
-            positive_int(clients=self.clients)
+            kept(self, positive_int, "clients")
             return
         last = 0.0
-        for number, one in enumerate(self.requests):
+        for place, one in enumerate(self.requests):
             if one.arrival < last:
                 raise ValueError(
-                    f"request {number} arrives at {one.arrival:g} s, before the "
+                    f"request {place} arrives at {one.arrival:g} s, before the "
                     f"previous one at {last:g} s: must be in order of arrival"
                 )
             last = one.arrival
@@ -150,15 +150,15 @@ class Demand:
                 same requests in the same order, only closer together or farther apart.
 
         Raises:
-            ValueError: a rate that is not positive, or another number that is not whole
-                and above zero.
+            ValueError: a rate that is not positive, a seed that is not whole, or
+                another number that is not whole and above zero.
 
         >>> demand = Demand.poisson(rate=4, count=1000, input=1000, output=200)
         >>> round(demand.requests[-1].arrival)
         252
         """
-        positive(rate=rate)
-        random = Random(seed)
+        (rate,) = positive(rate=rate)
+        random = _seeded(seed)
         clock, found = 0.0, []
         for one in _drawn(random, count, input, output):
             clock += random.expovariate(1.0) / rate
@@ -185,14 +185,14 @@ class Demand:
             think: seconds from an answer to the client's next request.
 
         Raises:
-            ValueError: a number that is not whole and above zero, or a negative
-                `think`.
+            ValueError: a number that is not whole and above zero, a seed that is not
+                whole, or a negative `think`.
 
         >>> Demand.closed_loop(clients=8, count=100, input=1000, output=200).clients
         8
         """
         found = (
-            Request(0.0, *one) for one in _drawn(Random(seed), count, input, output)
+            Request(0.0, *one) for one in _drawn(_seeded(seed), count, input, output)
         )
         return cls(tuple(found), clients, think)
 
@@ -220,12 +220,21 @@ class Demand:
         return cls(tuple(found))
 
 
+def _seeded(seed: object) -> Random:
+    found = number("seed", seed)
+    if not isinstance(found, int):
+        raise ValueError(f"seed = {short_repr(seed)}: must be a whole number")
+    return Random(found)
+
+
 def _drawn(
     random: Random, count: int, input: int | Lengths, output: int | Lengths
 ) -> Iterable[tuple[int, int]]:
-    positive_int(count=count)
+    (count,) = positive_int(count=count)
     if count > MOST:
-        raise ValueError(f"count = {count}: must be at most {MOST:,} requests")
+        raise ValueError(
+            f"count = {short_repr(count)}: must be at most {MOST:,} requests"
+        )
     prompts, answers = _lengths("input", input), _lengths("output", output)
     for _ in range(count):
         yield prompts.at(random.random()), answers.at(random.random())

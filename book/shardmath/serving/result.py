@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from math import fsum, nan
 
+from ..base.records import kept, must_be
 from ..base.units import number, positive, short_repr
 from .played import Stretch
 from .requests import Request
@@ -40,7 +41,7 @@ class LatencyTarget:
     share: float = 0.9
 
     def __post_init__(self) -> None:
-        positive(ttft=self.ttft, tpot=self.tpot, share=self.share)
+        kept(self, positive, "ttft", "tpot", "share")
         if self.share > 1:
             raise ValueError(
                 f"share = {short_repr(self.share)}: must be above 0 and at most 1"
@@ -84,7 +85,12 @@ class Served:
         return self.admitted - self.request.arrival
 
     def keeps(self, target: LatencyTarget) -> bool:
-        """Whether it meets both limits of a target."""
+        """Whether it meets both limits of a target.
+
+        Raises:
+            ValueError: `target` is not a LatencyTarget.
+        """
+        must_be(LatencyTarget, target=target)
         return self.ttft <= target.ttft and (self.tpot or 0.0) <= target.tpot
 
 
@@ -189,12 +195,13 @@ class ServingResult:
         Raises:
             ValueError: shares that are not in order or not from 0 to 1.
         """
-        if not 0 <= number("low", low) < number("high", high) <= 1:
+        ends = number("low", low), number("high", high)
+        if not 0 <= ends[0] < ends[1] <= 1:
             raise ValueError(
                 f"low, high = {short_repr(low)}, {short_repr(high)}: must be in order, "
                 "from 0 to 1"
             )
-        first, last = (self.start + share * self.duration for share in (low, high))
+        first, last = (self.start + share * self.duration for share in ends)
         made = 0.0
         for one in (one for steps in self.stretches for one in steps):
             inside = min(last, one.end) - max(first, one.start)
@@ -295,7 +302,7 @@ class ServingResult:
         Raises:
             ValueError: a price that is not positive.
         """
-        positive(per_hour=per_hour)
+        (per_hour,) = positive(per_hour=per_hour)
         return per_hour / 3600 / self.throughput * 1e6
 
     def joules(self, watts: float) -> float:
@@ -311,7 +318,7 @@ class ServingResult:
         Raises:
             ValueError: a power that is not positive.
         """
-        positive(watts=watts)
+        (watts,) = positive(watts=watts)
         return watts / self.throughput * 1e6
 
 
@@ -327,9 +334,10 @@ def percentile(values: Sequence[float], percent: float) -> float:
     """
     if isinstance(values, str) or not isinstance(values, Sequence) or not values:
         raise ValueError(f"values = {short_repr(values)}: must be a list of numbers")
-    if not 0 <= number("percent", percent) <= 100:
+    share = number("percent", percent)
+    if not 0 <= share <= 100:
         raise ValueError(f"percent = {short_repr(percent)}: must be from 0 to 100")
-    place = (len(values) - 1) * percent / 100
+    place = (len(values) - 1) * share / 100
     below = int(place)
     above = min(below + 1, len(values) - 1)
     low, high = (number(f"values[{n}]", values[n]) for n in (below, above))

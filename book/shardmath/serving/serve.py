@@ -5,7 +5,8 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from ..base.garbage import uncollected
-from ..base.units import positive, positive_int, short_repr, show
+from ..base.records import must_be
+from ..base.units import positive, positive_int, show
 from ..hardware.networks import Network, network
 from ..inference import Formats, Layout
 from ..inference.capacity import share_kept
@@ -135,8 +136,8 @@ def serve(
     """
     one = model if isinstance(model, Model) else found_model(model)
     on = network(machine)
-    positive(rate=rate)
-    positive_int(input=input, output=output)
+    (rate,) = positive(rate=rate)
+    input, output = positive_int(input=input, output=output)
     if output == 1:
         raise ValueError(
             "output = 1: must be at least 2 tokens, because the time per output token "
@@ -144,8 +145,7 @@ def serve(
         )
     if reserve is not None:
         share_kept(reserve)
-    if not isinstance(target, LatencyTarget):
-        raise ValueError(f"target = {short_repr(target)}: must be a LatencyTarget")
+    must_be(LatencyTarget, target=target)
     layout = Layout(1 if tensor is None else tensor, pipeline, expert, data)
     formats = Formats(weights, activations, cache)
     given = tensor is not None or layout.chips > 1

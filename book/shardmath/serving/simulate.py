@@ -5,7 +5,8 @@ from dataclasses import dataclass, replace
 from heapq import heappop, heappush
 from math import inf
 
-from ..base.units import positive, positive_int, short_repr
+from ..base.records import kept, must_be
+from ..base.units import flags, positive, positive_int, short_repr
 from ..hardware.networks.wiring import not_negative
 from ..inference import Batch
 from .engine import Engine
@@ -59,10 +60,9 @@ def simulate(
     >>> f"{result.ttft(50):.3f} s, {1000 * result.tpot(50):.1f} ms"
     '0.026 s, 10.6 ms'
     """
-    if not isinstance(engine, Engine):
-        raise ValueError(f"engine = {short_repr(engine)}: must be an Engine")
-    if not isinstance(demand, Demand):
-        raise ValueError(f"demand = {short_repr(demand)}: must be a Demand")
+    must_be(Engine, engine=engine)
+    must_be(Demand, demand=demand)
+    skip, pages = flags(skip=skip, pages=pages)
     server = PlayedServer(_checked(seconds), engine, seed, skip, pages)
     if demand.clients is None:
         done = _open([server], _sequences(demand))
@@ -90,14 +90,14 @@ class Pools:
     transfer: tuple[float, float] = (0.0, 0.0)
 
     def __post_init__(self) -> None:
-        positive_int(prefill=self.prefill, decode=self.decode)
+        kept(self, positive_int, "prefill", "decode")
         if not (isinstance(self.transfer, tuple) and len(self.transfer) == 2):
             raise ValueError(
                 f"transfer = {short_repr(self.transfer)}: must be two times in "
                 "seconds, one fixed and one per token"
             )
-        for one in self.transfer:
-            not_negative("transfer", one)
+        times = tuple(not_negative("transfer", one) for one in self.transfer)
+        object.__setattr__(self, "transfer", times)
 
     def moving(self, tokens: int) -> float:
         """Seconds to send the cache of `tokens` tokens from pool to pool.
@@ -135,8 +135,18 @@ def simulate_pools(
         while it waits for the second. Transfers do not share links.
 
     Raises:
-        ValueError: a closed loop; or as for `simulate`.
+        ValueError: a closed loop; an argument of the wrong type; or as for `simulate`.
     """
+    for name, pair in (("prefill", prefill), ("decode", decode)):
+        both = isinstance(pair, tuple | list) and len(pair) == 2
+        if not both or not isinstance(pair[1], Engine):
+            raise ValueError(
+                f"{name} = {short_repr(pair)}: must be a function that gives the "
+                "seconds of a step, and an Engine"
+            )
+    must_be(Pools, pools=pools)
+    must_be(Demand, demand=demand)
+    (skip,) = flags(skip=skip)
     if demand.clients is not None:
         raise ValueError(
             f"clients = {demand.clients}: must be None, because pools can be simulated "

@@ -6,11 +6,12 @@ from collections.abc import Iterable, Sequence
 from difflib import get_close_matches
 from math import prod
 
-from ..base.units import PRECISION_BYTES, flags, positive_int, short_repr
+from ..base.units import PRECISION_BYTES, flags, positive_int, short_repr, shortened
 from .layout import Names, ShardedArray
 from .machine import Machine, axes_of
 from .notation import ArrayTerm, ArrayWord, MatmulLine, once
 
+LARGEST = 1e150  # product of the sizes, so that floats can hold FLOPs and bytes
 # As JAX and XLA print them.
 _ALIASES = {"f64": "fp64", "f32": "fp32", "f16": "fp16", "s8": "int8", "s4": "int4"}
 _FORMAT = re.compile(r"(bf|fp|tf|f|int|s)\d+")
@@ -22,12 +23,16 @@ def bound(
     """The arrays of a line with their sizes, on their mesh."""
     terms = (*line.left, line.right) if line.right else line.left
     axes, known = axes_of(mesh), dict(zip(sizes, positive_int(**sizes), strict=True))
+    if prod(known.values()) > LARGEST:
+        raise ValueError(
+            f"sizes = {short_repr(known)}: must have a product of at most {LARGEST:g}"
+        )
     arrays = tuple(_array(term, axes, format_of(dtype), known) for term in terms)
     dims = list(dict.fromkeys(dim for array in arrays for dim in array.dims))
     for name in known.keys() - set(dims):
         raise ValueError(
-            f"{name} = {known[name]}: the line has no such dimension; it has "
-            f"{', '.join(dims)}{_nearest(name, dims)}"
+            f"{shortened(name)} = {known[name]}: the line has no such dimension; it "
+            f"has {shortened(', '.join(dims))}{_nearest(name, dims)}"
         )
     return arrays
 
@@ -42,7 +47,7 @@ def format_of(text: object, word: ArrayWord | None = None) -> str:
     found = _ALIASES.get(text, text) if isinstance(text, str) else text
     if not isinstance(found, str) or found not in PRECISION_BYTES:
         known = ", ".join(PRECISION_BYTES)
-        why = f"format {text!r}: must be one of {known}"
+        why = f"format {short_repr(text)}: must be one of {known}"
         raise word.error(why) if word else ValueError(why)
     return found
 
@@ -69,8 +74,8 @@ def axis_words(
             if axis.text not in axes:
                 mesh = ", ".join(f"{name} = {size}" for name, size in axes.items())
                 raise axis.error(
-                    f"mesh axis {axis.text} is not in the mesh ({mesh or 'no axes'})"
-                    + _nearest(axis.text, axes)
+                    f"mesh axis {shortened(axis.text)} is not in the mesh "
+                    f"({shortened(mesh, 200) or 'no axes'})" + _nearest(axis.text, axes)
                 )
         found += letters
     return tuple(found)
@@ -103,10 +108,14 @@ def usable_axes(
     # A string is one name, or several: "XY" is X and Y.
     busy = (busy,) if isinstance(busy, str) and busy in mesh else tuple(busy)
     for axis in busy:
-        if axis not in mesh:
-            raise ValueError(f"busy = {axis!r}: must be one of {', '.join(mesh)}")
+        if not isinstance(axis, str) or axis not in mesh:
+            raise ValueError(
+                f"busy = {short_repr(axis)}: must be one of {', '.join(mesh)}"
+            )
         if axis in named:
-            raise ValueError(f"busy = {axis!r}: the line itself uses this axis")
+            raise ValueError(
+                f"busy = {short_repr(axis)}: the line itself uses this axis"
+            )
     return tuple(
         name
         for name, size in mesh.items()
@@ -125,14 +134,14 @@ def _array(
         name = dim.name.text
         if name not in sizes:
             raise dim.name.error(
-                f"the size of {name} is not given: pass {name}=…"
+                f"the size of {shortened(name)} is not given: pass {shortened(name)}=…"
                 + _nearest(name, sizes.keys() - set(names(term)))
             )
         parts = prod(axes[axis.text] for axis in words)
         if sizes[name] % parts:
             over = " · ".join(f"|{axis.text}|" for axis in words)
             raise dim.name.error(
-                f"{over} = {parts} does not divide {name} = {sizes[name]}"
+                f"{over} = {parts} does not divide {shortened(name)} = {sizes[name]}"
             )
     head = term.head.text
     formatted = _FORMAT.fullmatch(head) is not None
@@ -152,4 +161,4 @@ def _nearest(name: str, known) -> str:
     """The end of a message with the most similar known name, if there is any."""
     by_lower = {other.lower(): other for other in known}
     found = get_close_matches(name.lower(), by_lower, n=1)
-    return f"; did you mean {by_lower[found[0]]}?" if found else ""
+    return f"; did you mean {shortened(by_lower[found[0]])}?" if found else ""

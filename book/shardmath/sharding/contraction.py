@@ -10,7 +10,7 @@ from operator import le
 from ..base.estimate import Estimate
 from ..base.garbage import uncollected
 from ..base.tables import Table, table
-from ..base.units import positive, show
+from ..base.units import positive, short_repr, show
 from ..collectives import Collective
 from ..hardware.chips import Chip
 from ..hardware.mesh import Mesh
@@ -233,7 +233,7 @@ class Contraction:
             plans: which plans to compare; by default all `candidates`. Their
                 reshardings are those that are best at the present sizes.
             low, high: the range of sizes to search, including those that the mesh axes
-                do not divide.
+                do not divide; at most `LARGEST`.
 
         Returns:
             Crossings in order of size. Plans are compared as in `best`: by expected
@@ -247,10 +247,14 @@ class Contraction:
         """
         low, high = positive(low=low, high=high)
         self._check(dim)
+        if high > LARGEST:
+            raise ValueError(f"high = {high}: must be at most {LARGEST:g}")
         if low >= high:
             raise ValueError(f"low = {low}: must be below high = {high}")
         if not isinstance(plans, Iterable):
-            raise ValueError(f"plans = {plans!r}: must be some of `candidates`")
+            raise ValueError(
+                f"plans = {short_repr(plans)}: must be some of `candidates`"
+            )
         lines = {}
         for plan in tuple(plans) or self.candidates:
             _check_plan(plan)
@@ -317,9 +321,9 @@ class Contraction:
         """
         self._check(dim)
         for name in (one, other):
-            if name not in _RESOURCES:
+            if not isinstance(name, str) or name not in _RESOURCES:
                 known = ", ".join(_RESOURCES)
-                raise ValueError(f"resource {name!r}: must be one of {known}")
+                raise ValueError(f"resource {short_repr(name)}: must be one of {known}")
         if self.mesh is None:
             raise ValueError("mesh = None: must be a `Mesh` of known chips for a time")
         plan = self.plan if plan is None else plan
@@ -355,8 +359,10 @@ class Contraction:
 
     def _check(self, dim: str) -> None:
         known = tuple(dict.fromkeys(self.a.dims + self.b.dims))
-        if dim not in known:
-            raise ValueError(f"dimension {dim!r}: must be one of {', '.join(known)}")
+        if not isinstance(dim, str) or dim not in known:
+            raise ValueError(
+                f"dimension {short_repr(dim)}: must be one of {', '.join(known)}"
+            )
 
     def _cost(self, plan: ShardingPlan) -> tuple[int, int]:
         """Expected time and time in turn at the present size, as in `crossings`."""
@@ -371,9 +377,10 @@ class Contraction:
 
 def _check_plan(plan: object) -> None:
     if not isinstance(plan, ShardingPlan):
-        raise ValueError(f"plan = {plan!r}: must be one of `candidates`")
+        raise ValueError(f"plan = {short_repr(plan)}: must be one of `candidates`")
 
 
+LARGEST = 1e100  # size in `crossings`; with larger ones, costs may overflow
 _UNITS = ("bytes", "FLOPs", "bytes")
 _RESOURCES = ("math", "HBM", "network")
 
@@ -449,13 +456,19 @@ def default_plan(a: ShardedArray, b: ShardedArray, c: ShardedArray) -> ShardingP
         a, b, c: operands and result, on one mesh.
 
     Raises:
-        ValueError: partial sums that no plan can use or produce, or axes that do not
-            divide the dimension that the case assigns them to.
+        ValueError: an argument that is not an array; partial sums that no plan can use
+            or produce, or axes that do not divide the dimension that the case assigns
+            them to.
 
     >>> op = contract("A[I, J_X] · B[J, K] -> C[I, K]", {"X": 4}, I=64, J=32, K=16)
     >>> default_plan(op.a, op.b, op.c).moves
     'AllGather_X A'
     """
+    for name, one in (("a", a), ("b", b), ("c", c)):
+        if not isinstance(one, ShardedArray):
+            raise ValueError(
+                f"{name} = {short_repr(one)}: must be an array of `sharding`"
+            )
     text = f"{a.notation} · {b.notation} -> {c.notation}"
     for one, other in ((a, b), (b, a)):
         taken = {*one.unreduced} & {*other.unreduced, *other.axes}

@@ -6,7 +6,7 @@ from itertools import product
 from math import prod
 
 from ..base.tables import Table
-from ..base.units import bytes_per_value, show
+from ..base.units import bytes_per_value, short_repr, show
 from .holders import holders
 from .machine import chip_of
 from .notation import subscript
@@ -38,9 +38,19 @@ class ShardedArray:
     name: str = ""
 
     def ways(self, axes: Names) -> int:
-        """The number of parts into which `axes` split a dimension."""
+        """The number of parts into which `axes` split a dimension.
+
+        Raises:
+            ValueError: `axes` are not axes of the mesh.
+        """
         sizes = dict(self.mesh)
-        return prod(sizes[axis] for axis in axes)
+        try:
+            return prod([sizes[axis] for axis in axes])
+        except (KeyError, TypeError):
+            known = ", ".join(sizes)
+            raise ValueError(
+                f"axes = {short_repr(axes)}: must be axes of the mesh, {known}"
+            ) from None
 
     @property
     def axes(self) -> Names:
@@ -127,13 +137,18 @@ class ShardedArray:
         Raises:
             ValueError: `place` lacks an axis, or is outside the mesh.
         """
+        if not isinstance(place, Mapping):
+            raise ValueError(
+                f"place = {short_repr(place)}: must be coordinates by axis, such as "
+                "{'X': 0}"
+            )
         sizes, found = dict(self.mesh), []
         for axes in self.placed:
             n = 0
             for axis in axes:  # major first
                 if place.get(axis) not in range(sizes[axis]):
                     raise ValueError(
-                        f"place = {dict(place)}: {axis} must be from 0 to "
+                        f"place = {short_repr(dict(place))}: {axis} must be from 0 to "
                         f"{sizes[axis] - 1}"
                     )
                 n = n * sizes[axis] + place[axis]

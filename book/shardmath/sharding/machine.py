@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from ..base.units import positive_int
+from ..base.units import positive_int, short_repr
 from ..hardware.chips import Chip
 from ..hardware.mesh import Mesh
 
@@ -23,7 +23,8 @@ def axes_of(mesh: Machine) -> dict[str, int]:
     found = getattr(mesh, "axes", mesh)
     if not isinstance(found, Mapping):
         raise ValueError(
-            f"mesh = {mesh!r}: must be a `Mesh`, a `Chip`, or sizes such as {{'X': 4}}"
+            f"mesh = {short_repr(mesh)}: must be a `Mesh`, a `Chip`, or sizes such as "
+            "{'X': 4}"
         )
     return {str(name): positive_int(**{str(name): n})[0] for name, n in found.items()}
 
@@ -43,7 +44,9 @@ def chip_of(machine: Mesh | Chip) -> Chip:
         return machine
     network = getattr(machine, "network", None)
     if network is None:
-        raise ValueError(f"mesh = {machine!r}: must be a `Mesh` or a `Chip` for a time")
+        raise ValueError(
+            f"mesh = {short_repr(machine)}: must be a `Mesh` or a `Chip` for a time"
+        )
     if network.chip is None:
         raise ValueError(f"{network.name}: must be made of one kind of chip")
     return network.chip

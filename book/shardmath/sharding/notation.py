@@ -20,8 +20,11 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from ..base.units import short_repr, shortened
+
 _TOKEN = re.compile(r"[^\W\d_][^\W_]*|\d+|->|→|\S")
 _NAME = re.compile(r"[^\W\d_][^\W_]*")
+_SHOWN = 60  # characters before the wrong word and from it on, if a line is long
 _TIMES, _ARROW = ("·", "*", "@"), ("->", "→")
 
 
@@ -41,8 +44,14 @@ class ArrayWord:
             A[I_Z]
                 ^
         """
-        carets = "^" * max(len(self.text), 1)
-        return ValueError(f"{why}\n    {self.line}\n    {' ' * self.at}{carets}")
+        before, after = self.line[: self.at], self.line[self.at :]
+        if len(self.line) > 2 * _SHOWN:  # cut on both sides
+            before = f"…{before[-_SHOWN:]}" if len(before) > _SHOWN else before
+            after = shortened(after, _SHOWN)
+        carets = "^" * min(max(len(self.text), 1), max(len(after), 1))
+        return ValueError(
+            f"{why}\n    {before}{after}\n    {' ' * len(before)}{carets}"
+        )
 
 
 @dataclass(frozen=True)
@@ -87,7 +96,9 @@ def parse(text: str) -> MatmulLine:
     ['data', 'model']
     """
     if not isinstance(text, str):
-        raise ValueError(f"text = {text!r}: must be a line such as 'A[I_X, J]'")
+        raise ValueError(
+            f"text = {short_repr(text)}: must be a line such as 'A[I_X, J]'"
+        )
     line = text.replace("\n", " ").replace("\t", " ")
     words = [ArrayWord(m[0], line, m.start()) for m in _TOKEN.finditer(line)]
     reader = _NotationReader(words, ArrayWord("", line, len(line.rstrip())))
@@ -99,8 +110,8 @@ def parse(text: str) -> MatmulLine:
     right = _term(reader) if reader.take(*_ARROW) else None
     if reader.left:
         raise reader.next.error(
-            f"{reader.next.text!r} is not expected here; write '·', '*' or '@' between "
-            "two arrays for their product, or '->' for a change"
+            f"{short_repr(reader.next.text)} is not expected here; write '·', '*' or "
+            "'@' between two arrays for their product, or '->' for a change"
         )
     return MatmulLine(tuple(terms), right, reader.end, over)
 
@@ -180,7 +191,9 @@ def _braced(reader: _NotationReader) -> ArrayWord:
             break
         word = reader.left.pop(0)
         if not re.fullmatch(r"\w+", word.text):
-            raise word.error(f"{word.text!r} cannot be in the name of a mesh axis")
+            raise word.error(
+                f"{short_repr(word.text)} cannot be in the name of a mesh axis"
+            )
         text += word.text
     return ArrayWord(text, first.line, first.at)
 
@@ -203,5 +216,5 @@ def once(words: Iterable[ArrayWord], why: str) -> None:
     seen = set()
     for word in words:
         if word.text in seen:
-            raise word.error(why.format(word.text))
+            raise word.error(why.format(shortened(word.text)))
         seen.add(word.text)

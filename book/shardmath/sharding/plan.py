@@ -13,7 +13,7 @@ from functools import cached_property
 from itertools import combinations, product
 
 from ..base.estimate import Estimate, Leg
-from ..base.units import positive
+from ..base.units import positive, short_repr
 from ..collectives import Collective
 from ..hardware.chips import Chip
 from ..hardware.mesh import Mesh
@@ -115,8 +115,10 @@ class ShardingPlan:
             ValueError: there is no such dimension, or the size is not above 0.
         """
         known = tuple(dict.fromkeys(self.a.dims + self.b.dims))
-        if dim not in known:
-            raise ValueError(f"dimension {dim!r}: must be one of {', '.join(known)}")
+        if not isinstance(dim, str) or dim not in known:
+            raise ValueError(
+                f"dimension {short_repr(dim)}: must be one of {', '.join(known)}"
+            )
         (size,) = positive(**{dim: size})
 
         def changes(old: tuple[Change, ...]) -> tuple[Change, ...]:

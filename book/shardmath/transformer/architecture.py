@@ -1,11 +1,12 @@
 """The shape of a Transformer: its sizes, its matmuls and its parameter counts."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import KW_ONLY, dataclass, field
 from functools import cached_property
 
 from ..base.facts import Fact, Source
-from ..base.units import flags, non_negative_int, positive_int, short_repr
+from ..base.records import kept
+from ..base.units import flags, non_negative_int, positive_int, short_repr, text
 from .lines import Array, Matmul, matmul
 
 SIZES = (
@@ -16,6 +17,7 @@ FLAGS = (
     "gated", "tied", "parallel", "biases", "qkv_biases", "norm_scales", "norm_biases",
     "norm_after", "embedding_norm", "relative", "sinks", "output_gate",
 )  # fmt: skip
+MOST_LAYERS = 100_000  # some sums go over all layers
 QK_NORMS = ("", "head", "width")
 RECURRENT_LINES = (
     "x[B, S, D] · q[D, Nkey, Hkey] -> Q[B, S, Nkey, Hkey]",
@@ -65,9 +67,9 @@ class Experts:
     shared_gate: bool = False
 
     def __post_init__(self) -> None:
-        _kept(self, positive_int, "count", "per_token", "every")
-        _kept(self, non_negative_int, "shared", "dense_layers", "dense_d_ff")
-        _kept(self, flags, "router_bias", "ungated", "shared_gate")
+        kept(self, positive_int, "count", "per_token", "every")
+        kept(self, non_negative_int, "shared", "dense_layers", "dense_d_ff")
+        kept(self, flags, "router_bias", "ungated", "shared_gate")
         if self.shared_gate and not self.shared:
             raise ValueError("shared_gate = True: must come with shared experts")
         if self.per_token > self.count:
@@ -105,7 +107,7 @@ class Latent:
     value: int
 
     def __post_init__(self) -> None:
-        _kept(self, positive_int, *vars(self))
+        kept(self, positive_int, *vars(self))
 
 
 @dataclass(frozen=True)
@@ -144,7 +146,7 @@ class Recurrent:
     taps: int
 
     def __post_init__(self) -> None:
-        _kept(self, positive_int, *vars(self))
+        kept(self, positive_int, *vars(self))
         if self.value_heads % self.key_heads:
             raise ValueError(
                 f"key_heads = {self.key_heads}: must divide the {self.value_heads} "
@@ -189,7 +191,7 @@ class Indexer:
     chosen: int
 
     def __post_init__(self) -> None:
-        _kept(self, positive_int, *vars(self))
+        kept(self, positive_int, *vars(self))
 
 
 @dataclass(frozen=True, repr=False)
@@ -277,9 +279,14 @@ class Model:
     published: Mapping[str, Fact] = field(default_factory=dict, compare=False)
 
     def __post_init__(self) -> None:
-        _kept(self, positive_int, *SIZES)
-        _kept(self, non_negative_int, *COUNTS)
-        _kept(self, flags, *FLAGS)
+        text("name", self.name)
+        kept(self, positive_int, *SIZES)
+        if self.layers > MOST_LAYERS:
+            raise ValueError(
+                f"layers = {short_repr(self.layers)}: must be at most {MOST_LAYERS:,}"
+            )
+        kept(self, non_negative_int, *COUNTS)
+        kept(self, flags, *FLAGS)
         for name, kind in PARTS.items():
             if not isinstance(part := getattr(self, name), kind | None):
                 raise ValueError(
@@ -300,8 +307,10 @@ class Model:
             )
         if self.indexer and not self.latent:
             raise ValueError("indexer = Indexer(…): must come with latent=Latent(…)")
-        if self.qk_norm not in QK_NORMS:
-            raise ValueError(f"qk_norm = {self.qk_norm!r}: must be one of {QK_NORMS}")
+        if not isinstance(self.qk_norm, str) or self.qk_norm not in QK_NORMS:
+            raise ValueError(
+                f"qk_norm = {short_repr(self.qk_norm)}: must be one of {QK_NORMS}"
+            )
         if self.global_every and not self.window:
             raise ValueError(
                 f"global_every = {self.global_every}: must come with a window"
@@ -644,8 +653,10 @@ class Model:
         >>> sparse.params, [sparse.active(convention) for convention in ACTIVE]
         (5160, [2856, 2056, 1256])
         """
-        if convention not in ACTIVE:
-            raise ValueError(f"convention {convention!r}: must be one of {ACTIVE}")
+        if not isinstance(convention, str) or convention not in ACTIVE:
+            raise ValueError(
+                f"convention {short_repr(convention)}: must be one of {ACTIVE}"
+            )
         idle = sum(
             count * (self._with_bias(line) - self._met(line, self._with_bias(line)))
             for count, lines in self.stack
@@ -740,13 +751,6 @@ class Model:
         return (
             f"{self.name}: {_said(self.params)} params; {sizes}, vocab {self.vocab:,}."
         )
-
-
-def _kept(of: object, check: Callable[..., list], *names: str) -> None:
-    """Replace arguments by what `check` returns: Python's numbers do not overflow."""
-    found = check(**{name: getattr(of, name) for name in names})
-    for name, value in zip(names, found, strict=True):
-        object.__setattr__(of, name, value)
 
 
 def _said(params: int) -> str:

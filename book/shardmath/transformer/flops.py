@@ -210,6 +210,6 @@ def _share_of_attention(model: Model, product: Matmul) -> float:
 
 def one_of(known: tuple[str, ...], **chosen: str) -> None:
     for name, value in chosen.items():
-        if value not in known:
+        if not isinstance(value, str) or value not in known:
             given = short_repr(value)
             raise ValueError(f"{name} = {given}: must be one of {', '.join(known)}")

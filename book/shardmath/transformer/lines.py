@@ -1,5 +1,6 @@
 """A matmul as a line of notation: ``x[B, S, D] · q[D, N, H] -> Q[B, S, N, H]``."""
 
+import contextlib
 import math
 import re
 from collections.abc import Mapping
@@ -7,8 +8,9 @@ from dataclasses import dataclass
 from functools import cache
 from typing import NamedTuple
 
-from ..base.units import short_repr
+from ..base.units import number, short_repr, text
 
+_NUMBERS = {int, float}
 _ARRAY = re.compile(r"\s*(\w+)\[(\w+(?:, ?\w+)*)\]\s*")
 
 
@@ -23,8 +25,11 @@ class Array(NamedTuple):
 
         >>> Array("q", ("D", "N", "H")).count({"D": 64, "N": 4, "H": 16})
         4096
+
+        Raises:
+            ValueError: a dimension has no size, or one that is not a number from 0.
         """
-        return math.prod(sizes[dim] for dim in self.dims)
+        return _product(self.dims, sizes)
 
     def __str__(self) -> str:
         return f"{self.name}[{', '.join(self.dims)}]"
@@ -69,8 +74,12 @@ class Matmul:
         return tuple(dict.fromkeys(self.reads.dims + self.weight.dims))
 
     def flops(self, sizes: Mapping[str, int]) -> int:
-        """2 · the product of all sizes, since a multiply and an add are 2 FLOPs."""
-        return 2 * math.prod(sizes[dim] for dim in self.dims)
+        """2 · the product of all sizes, since a multiply and an add are 2 FLOPs.
+
+        Raises:
+            ValueError: a dimension has no size, or one that is not a number from 0.
+        """
+        return 2 * _product(self.dims, sizes)
 
     @property
     def backward(self) -> tuple["Matmul", "Matmul"]:
@@ -91,17 +100,40 @@ class Matmul:
         return self.line
 
 
-@cache
+def _product(dims: tuple[str, ...], sizes: Mapping[str, int]) -> int:
+    """The product of the sizes of dimensions, as Python's number."""
+    with contextlib.suppress(LookupError, TypeError):
+        counts = [sizes[dim] for dim in dims]
+        if {*map(type, counts)} <= _NUMBERS and min(counts, default=0) >= 0:
+            return math.prod(counts)  # a search calls this often
+    if not isinstance(sizes, Mapping) or (missing := set(dims) - sizes.keys()):
+        needed = dims if not isinstance(sizes, Mapping) else sorted(missing)
+        raise ValueError(
+            f"sizes = {short_repr(sizes)}: must have the size of {', '.join(needed)}"
+        )
+    counts = {dim: number(dim, sizes[dim]) for dim in dims}
+    for dim, count in counts.items():
+        if not count >= 0:
+            raise ValueError(f"{dim} = {short_repr(count)}: must be a number from 0")
+    return math.prod(counts.values())
+
+
 def matmul(line: str) -> Matmul:
     """The Matmul that `line` describes.
 
     Raises:
-        ValueError: `line` is not two arrays and a result, or has nothing to sum over.
+        ValueError: `line` is not text of two arrays and a result, or has nothing to sum
+            over.
 
     >>> matmul("x[B, D] · w[D, F] -> y[B, F]").weight
     Array(name='w', dims=('D', 'F'))
     """
-    arrays = [_ARRAY.fullmatch(part) for part in re.split("·|->", str(line))]
+    return _matmul(text("line", line))
+
+
+@cache
+def _matmul(line: str) -> Matmul:
+    arrays = [_ARRAY.fullmatch(part) for part in re.split("·|->", line)]
     if len(arrays) != 3 or not all(arrays):
         raise ValueError(
             f"line {short_repr(line)}: must be like 'x[B, D] · w[D, F] -> y[B, F]'"

@@ -4,7 +4,7 @@ The rate of tokens is measured. The FLOPs of a token are counted, and `conventio
 lists the different ways in which authors count them.
 """
 
-from ..base.units import positive
+from ..base.units import positive, short_repr
 from .architecture import ACTIVE, Model
 from .flops import ATTENTION, flops
 
@@ -53,7 +53,9 @@ def tokens_per_second(mfu: float, flops_per_token: float, peak: float) -> float:
     """
     share, token, peak = positive(mfu=mfu, flops_per_token=flops_per_token, peak=peak)
     if share > 1:
-        raise ValueError(f"mfu = {mfu}: must be a share, at most 1; 0.4 is 40 %")
+        raise ValueError(
+            f"mfu = {short_repr(mfu)}: must be a share, at most 1; 0.4 is 40 %"
+        )
     return share * peak / token
 
 

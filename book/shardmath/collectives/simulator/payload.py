@@ -15,7 +15,7 @@ import random
 from collections.abc import Sequence
 from fractions import Fraction
 
-from ...base.units import number
+from ...base.units import number, short_repr
 from ..link_load import Pairs
 
 Rows = list[list[float]]
@@ -36,13 +36,13 @@ def rows(op: str, n: int, given: Sequence[Sequence[float]] | None = None) -> Row
         found = [list(row) for row in given]
     except TypeError as error:
         raise ValueError(
-            f"data = {given!r}: must be {n} rows of {width} numbers"
+            f"data = {short_repr(given)}: must be {n} rows of {width} numbers"
         ) from error
     if [len(row) for row in found] != [width] * n:
         lengths = [len(row) for row in found]
         raise ValueError(
-            f"data has rows of {lengths} numbers: must have {n} rows of {width} for "
-            f"{op} on {n} chips"
+            f"data has rows of {short_repr(lengths)} numbers: must have {n} rows of "
+            f"{width} for {op} on {n} chips"
         )
     return [[_exact(value) for value in row] for row in found]
 
@@ -52,7 +52,9 @@ def _exact(value: object) -> int | Fraction:
     try:
         return found if isinstance(found, int) else Fraction(found)
     except (ValueError, OverflowError) as error:
-        raise ValueError(f"data = {value!r}: must be a finite number") from error
+        raise ValueError(
+            f"data = {short_repr(value)}: must be a finite number"
+        ) from error
 
 
 def start(op: str, rows: Rows, pairs: Pairs = ()) -> list[HeldParts]:

@@ -3,7 +3,8 @@
 from collections import defaultdict
 from collections.abc import Sequence
 
-from ...base.units import flags, positive_int
+from ...base.records import must_be
+from ...base.units import flags, positive, positive_int, short_repr
 from ...hardware.mesh import Mesh
 from ...hardware.networks.wiring import Ring, Switch
 from .. import AxisNames, Collective, Priced, price
@@ -15,6 +16,7 @@ from .schedules import Delivery
 from .trace import LinkKey, PlayedStep, State, Trace, moved
 
 LARGEST = 256  # chips, whose n² blocks take seconds to simulate
+MOST_MOVES = 4 * LARGEST**2  # n² · pieces of a pipelined AllReduce
 
 
 def simulate(
@@ -70,6 +72,10 @@ def simulate(
                 f"pieces = {pieces}: must be for all_reduce on one line, not {op} on "
                 f"{' x '.join(map(str, wires)) or 'one chip'}"
             )
+        if pieces > (most := MOST_MOVES // n**2):
+            raise ValueError(
+                f"pieces = {short_repr(pieces)}: must be at most {most:,} on {n} chips"
+            )
     group = Group(wires, one_way, pieces or 1)
     rows = payload.rows(op, n, data)
     more = {} if at_most is None else {"at_most": at_most}
@@ -97,10 +103,12 @@ def play(
     """Plays a schedule from `start`; every block has `block_bytes`.
 
     Raises:
-        ValueError: a move along a link that does not exist, or of a block that the chip
-            does not hold.
+        ValueError: an argument of the wrong type, a move along a link that does not
+            exist, or of a block that the chip does not hold.
         ArithmeticError: the chips do not end with `wanted`.
     """
+    _check_types(priced, group, moves, start, wanted)
+    (block_bytes,) = positive(block_bytes=block_bytes)
     state = [dict(held) for held in start]
     steps = []
     for number, step in enumerate(moves, 1):
@@ -118,6 +126,27 @@ def play(
                 f"but must end with {_values(right)}"
             )
     return Trace(priced, group, start, tuple(steps), tuple(map(_values, state)))
+
+
+def _check_types(
+    priced: object, group: object, moves: object, start: object, wanted: object
+) -> None:
+    must_be(Priced, priced=priced)
+    must_be(Group, group=group)
+    for name, states in (("start", start), ("wanted", wanted)):
+        listed = isinstance(states, list | tuple) and len(states) == group.size
+        if not listed or not all(isinstance(held, dict) for held in states):
+            raise ValueError(
+                f"{name} = {short_repr(states)}: must be a dict of blocks for each of "
+                f"{group.size} chips"
+            )
+    if not isinstance(moves, list | tuple) or not all(
+        isinstance(step, list | tuple) and all(isinstance(m, Delivery) for m in step)
+        for step in moves
+    ):
+        raise ValueError(
+            f"moves = {short_repr(moves)}: must be a list of Deliveries for each step"
+        )
 
 
 def _loads(

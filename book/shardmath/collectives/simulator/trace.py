@@ -1,8 +1,9 @@
 """The record of a simulation: the steps of a collective, what moved, and the result."""
 
+import contextlib
 from dataclasses import dataclass
 
-from ...base.units import show
+from ...base.units import non_negative_int, short_repr, show
 from .. import Priced
 from .groups import Chunk, Group
 from .schedules import Delivery, Round
@@ -59,7 +60,7 @@ class Trace:
 
     def elapsed(self, step: int) -> float:
         """Seconds of the first `step` steps."""
-        return sum(played.seconds for played in self.steps[:step])
+        return sum(played.seconds for played in self.steps[: self._counted(step)])
 
     @property
     def gap(self) -> float:
@@ -68,12 +69,19 @@ class Trace:
 
     def state(self, step: int) -> State:
         """The blocks on each chip after `step` steps; 0 is the start."""
-        if isinstance(step, bool) or step not in range(len(self.steps) + 1):
-            raise ValueError(f"step {step!r}: must be from 0 to {len(self.steps)}")
         state = [dict(held) for held in self.start]
-        for done in self.steps[:step]:
+        for done in self.steps[: self._counted(step)]:
             moved(state, done.moves)
         return state
+
+    def _counted(self, step: object) -> int:
+        with contextlib.suppress(ValueError):
+            (found,) = non_negative_int(step=step)
+            if found <= len(self.steps):
+                return found
+        raise ValueError(
+            f"step {short_repr(step)}: must be from 0 to {len(self.steps)}"
+        )
 
     def __str__(self) -> str:
         met = abs(self.gap - 1) < 1e-9

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
-from ...base.units import pluralize
+from ...base.units import pluralize, short_repr
 
 IN_ROW = 3  # controls right below a picture, unless the figure names them in `row`
 
@@ -34,7 +34,8 @@ class Choice:
         found = self.find(value) if self.find else None
         if found not in self.options:
             raise ValueError(
-                f"{self.name} = {value!r}: must be one of {', '.join(self.options)}"
+                f"{self.name} = {short_repr(value)}: must be one of "
+                f"{', '.join(self.options)}"
             )
         return found
 
@@ -98,7 +99,7 @@ class Slider:
         if number and value in self.stops:
             return int(value)
         raise ValueError(
-            f"{self.name} = {value!r}: must be one of the slider's stops, "
+            f"{self.name} = {short_repr(value)}: must be one of the slider's stops, "
             f"{', '.join(map(str, self.stops))}"
         )
 
@@ -158,13 +159,14 @@ class Figure:
         for name in self._leading:
             if self.row and name not in self.row:
                 raise ValueError(
-                    f"row = {self.row!r}: must have {name!r}, which readers move first"
+                    f"row = {short_repr(self.row)}: must have {short_repr(name)}, "
+                    "which readers move first"
                 )
         for name, preset in self.presets.items():
             try:
                 self.settings(**preset)
             except ValueError as error:
-                raise ValueError(f"preset {name!r}: {error}") from None
+                raise ValueError(f"preset {short_repr(name)}: {error}") from None
 
     @property
     def plays(self) -> Slider | None:
@@ -198,9 +200,9 @@ class Figure:
             ValueError: there is no such control. The message lists the controls.
         """
         known = {control.name: control for control in self.controls}
-        if name not in known:
+        if not isinstance(name, str) or name not in known:
             raise ValueError(
-                f"figure {self.name!r} has no control {name!r}; "
+                f"figure {self.name!r} has no control {short_repr(name)}; "
                 f"it has {', '.join(known)}"
             )
         return known[name]

@@ -2,6 +2,7 @@
 
 from importlib import import_module
 
+from ...base.units import short_repr
 from .controls import Figure
 
 NAMES = (
@@ -54,5 +55,7 @@ def find(name: str) -> Figure:
     """
     if name not in NAMES:
         known = ", ".join(NAMES)
-        raise ValueError(f"no live figure is called {name!r}; there are: {known}")
+        raise ValueError(
+            f"no live figure is called {short_repr(name)}; there are: {known}"
+        )
     return import_module(f".{name}", __package__).FIGURE

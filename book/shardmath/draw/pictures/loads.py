@@ -37,7 +37,7 @@ after: 2 experts, the busiest has 1 times the mean of 2, 0.0% above 2 slots.'
             raise ValueError(f"{name} = {row}: must have loads of at least 0")
         positive(**{f"the sum of {name!r}": sum(row)})
     if slots is not None:
-        positive(slots=slots)
+        (slots,) = positive(slots=slots)
     top = max(load for row in states.values() for load in row)
     said = {name: _said(name, row, slots) for name, row in states.items()}
     return Picture(

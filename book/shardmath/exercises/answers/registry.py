@@ -7,6 +7,7 @@ import pkgutil
 import re
 from types import ModuleType
 
+from ...base.units import short_repr
 from ..kinds import Chapter, Question
 
 
@@ -85,4 +86,6 @@ def find(question: str) -> Question:
     said = re.sub(r"^(\d)\b", r"0\1", str(question))  # "1.1" is near "01.1"
     near = difflib.get_close_matches(said, known, cutoff=0.3) or known[:3]
     nearest = ", ".join(sorted(near, key=known.index))
-    raise ValueError(f"question {question!r}: no such id; the nearest are {nearest}")
+    raise ValueError(
+        f"question {short_repr(question)}: no such id; the nearest are {nearest}"
+    )

@@ -22,6 +22,7 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
+from ...base.units import short_repr
 from .unit_words import CHIP, MODEL, Powers, is_count, meaning, same, written
 
 _LONGEST = 300  # characters
@@ -215,11 +216,11 @@ class _ArithmeticReader:
         total = self.sum()
         kind, text = self.tokens[self.at]
         if kind == "number" or text == "(" or self._is_function():
-            raise ValueError(f"has no operator before {text!r}")
+            raise ValueError(f"has no operator before {short_repr(text)}")
         if text == ",":
             raise ValueError(_COMMA)
         if kind != "end":
-            raise ValueError(f"has {text!r} where an operator was expected")
+            raise ValueError(f"has {short_repr(text)} where an operator was expected")
         return total
 
     def sum(self) -> Amount:
@@ -298,7 +299,7 @@ class _ArithmeticReader:
         elif kind == "end":
             raise ValueError("is incomplete")
         else:
-            raise ValueError(f"has {text!r} where a number was expected")
+            raise ValueError(f"has {short_repr(text)} where a number was expected")
         if self._taken("**"):
             base = base ** self.exponent()
         self.depth -= 1
@@ -342,7 +343,7 @@ def _number(text: str) -> int | float:
     try:
         value = float(plain) if re.search("[.eE]", plain) else int(plain)
     except ValueError:  # 1__0
-        raise ValueError(f"has {text!r} in it") from None
+        raise ValueError(f"has {short_repr(text)} in it") from None
     return _finite(operator.pos, value)
 
 

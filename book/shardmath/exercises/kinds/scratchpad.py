@@ -6,6 +6,8 @@ which bytes move. To judge a program, its trace is replayed on other values.
 
 from dataclasses import dataclass
 
+from ...base.units import short_repr
+
 VALUE_BYTES = 4
 _BLOCKS_FIRST = {  # how many of an operation's arguments are blocks
     "load": 0,
@@ -85,7 +87,10 @@ class Scratchpad:
         """Create a block of zeros in the scratchpad, without moving bytes."""
         for count in (rows, cols):
             if type(count) is not int or count < 1:
-                raise ValueError(f"zeros({rows!r}, {cols!r}): give two sizes above 0")
+                raise ValueError(
+                    f"zeros({short_repr(rows)}, {short_repr(cols)}): give two sizes "
+                    "above 0"
+                )
         self._room(rows * cols * VALUE_BYTES)
         block = self._hold([[0.0] * cols for _ in range(rows)])
         self.trace.append(["zeros", rows, cols])
@@ -142,7 +147,7 @@ class Scratchpad:
         blocks: list[ScratchBlock] = []
         for operation, *arguments in trace:
             if operation not in _BLOCKS_FIRST:
-                raise ValueError(f"{operation!r}: no such operation")
+                raise ValueError(f"{short_repr(operation)}: no such operation")
             first = _BLOCKS_FIRST[operation]
             handles = [blocks[number] for number in arguments[:first]]
             made = getattr(self, operation)(*handles, *arguments[first:])
@@ -151,7 +156,9 @@ class Scratchpad:
 
     def _array(self, name: str) -> Matrix:
         if name not in self.arrays:
-            raise ValueError(f"array {name!r}: memory holds {', '.join(self.arrays)}")
+            raise ValueError(
+                f"array {short_repr(name)}: memory holds {', '.join(self.arrays)}"
+            )
         return self.arrays[name]
 
     def _inside(self, name: str, top: int, bottom: int, left: int, right: int) -> None:
@@ -180,7 +187,9 @@ class Scratchpad:
 
     def _values(self, block: ScratchBlock) -> Matrix:
         if block not in self._held:
-            raise ValueError(f"{block!r} is no longer in the scratchpad: it was freed")
+            raise ValueError(
+                f"{short_repr(block)} is no longer in the scratchpad: it was freed"
+            )
         return self._held[block]
 
     def _each(self, operation: str, a: ScratchBlock, b: ScratchBlock, function) -> None:

@@ -9,7 +9,7 @@ import random
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from ...base.units import show
+from ...base.units import short_repr, show
 from ...collectives import Collective
 from ...referee.hlo import UnknownTurnsError
 from ...referee.ledger import compare
@@ -91,11 +91,12 @@ class Sharded(Question):
         super().__post_init__()
         if self.view not in _WANTED:
             raise ValueError(
-                f"view {self.view!r}: must be one of {', '.join(map(repr, _WANTED))}"
+                f"view {short_repr(self.view)}: must be one of "
+                f"{', '.join(map(repr, _WANTED))}"
             )
         if math.prod(self.mesh.values()) > DEVICES:
             said = f"must have at most {DEVICES} devices"
-            raise ValueError(f"mesh {dict(self.mesh)}: {said}")
+            raise ValueError(f"mesh {short_repr(dict(self.mesh))}: {said}")
 
     @property
     def form(self) -> str:

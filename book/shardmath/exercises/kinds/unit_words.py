@@ -5,6 +5,8 @@ from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 
+from ...base.units import short_repr
+
 _DECIMAL = dict(zip("kMGTPEZY", range(3, 27, 3), strict=True))
 _BINARY = {f"{letter}i": 10 * (n + 1) for n, letter in enumerate("KMGTPE")}
 _BELOW_ONE = dict(zip("mµnpf", range(3, 18, 3), strict=True))
@@ -168,7 +170,9 @@ def meaning(word: str, own: Powers, billions: bool = False) -> UnitWord:
             base = 2 if prefix in _BINARY else 10
             return _bits(base ** powers_of[prefix])
         if prefix in _BELOW_ONE and not rest:
-            raise ValueError(f"has {word!r} in it, which has several meanings")
+            raise ValueError(
+                f"has {short_repr(word)} in it, which has several meanings"
+            )
         if unit is None and rest:
             continue
         if prefix in _DECIMAL:
@@ -179,7 +183,9 @@ def meaning(word: str, own: Powers, billions: bool = False) -> UnitWord:
             return UnitWord(by=10 ** _BELOW_ONE[prefix], unit=unit)
     if _BITS.fullmatch(word):
         return _bits(1)
-    raise ValueError(f"has {word!r} in it, which isn't a unit here{_nearly(word, own)}")
+    raise ValueError(
+        f"has {short_repr(word)} in it, which isn't a unit here{_nearly(word, own)}"
+    )
 
 
 def _bits(times: int) -> UnitWord:

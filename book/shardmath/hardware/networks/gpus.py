@@ -2,7 +2,7 @@
 
 import math
 
-from ...base.units import positive, positive_int, short_repr
+from ...base.units import flags, positive, positive_int, short_repr
 from ..chips import Chip, require_chip
 from .records import LATENCY, must_have_nvlink, nvswitch
 from .switches import NVSwitch
@@ -40,8 +40,11 @@ class NVLinkDomain(Network):
         reduces: bool = False,
     ):
         if not isinstance(chip, Chip):
-            raise ValueError(f"chip = {chip!r}: must be a Chip, such as chips.H100")
+            raise ValueError(
+                f"chip = {short_repr(chip)}: must be a Chip, such as chips.H100"
+            )
         must_have_nvlink(chip)
+        (reduces,) = flags(reduces=reduces)
         most = require_chip(chip).fact("domain").value
         gpus = most if gpus is None else positive_int(gpus=gpus)[0]
         if gpus > most:
@@ -175,15 +178,19 @@ class Cluster(Network):
     ):
         if not isinstance(node, NVLinkDomain | DirectDomain):
             wanted = "must be an NVLinkDomain or a DirectDomain"
-            raise ValueError(f"node = {node!r}: {wanted}")
+            raise ValueError(f"node = {short_repr(node)}: {wanted}")
         sizes = tuple(nodes) if isinstance(nodes, tuple | list) else (nodes,)
         if not 1 <= len(sizes) <= 3:
-            raise ValueError(f"nodes = {nodes!r}: must be 1 to 3 levels of switches")
+            raise ValueError(
+                f"nodes = {short_repr(nodes)}: must be 1 to 3 levels of switches"
+            )
         sizes = tuple(positive_int(nodes=n)[0] for n in sizes)
         names = ("core", "spine", "leaf")[-len(sizes) :]
         adding = (reduces,) if isinstance(reduces, str) else reduces
         if not isinstance(adding, tuple | list) or any(a not in names for a in adding):
-            raise ValueError(f"reduces = {reduces!r}: must be among {', '.join(names)}")
+            raise ValueError(
+                f"reduces = {short_repr(reduces)}: must be among {', '.join(names)}"
+            )
         if latency is None:
             if "core" in names:
                 raise ValueError("no source states the latency of a core: give latency")
@@ -191,7 +198,9 @@ class Cluster(Network):
         thinner = (1,) * len(sizes) if taper is None else taper
         for name, given in {"taper": thinner, "latency": latency}.items():
             if not isinstance(given, tuple | list) or len(given) != len(sizes):
-                raise ValueError(f"{name} = {given!r}: must match the levels {sizes}")
+                raise ValueError(
+                    f"{name} = {short_repr(given)}: must match the levels {sizes}"
+                )
         chip = node.chip
         if egress is None:
             rate = chip.scale_out_bandwidth

@@ -48,11 +48,12 @@ def network(name: "str | Network") -> Network:
     chip = find(LIBTPU.get(found["kind"], found["kind"]))
     shape = tuple(map(int, found["shape"].split("x")))
     slices = int(found["slices"] or 1)
-    positive_int(**{f"a side of {name!r}": min(shape), f"slices of {name!r}": slices})
+    given = short_repr(name)
+    positive_int(**{f"a side of {given}": min(shape), f"slices of {given}": slices})
     try:
         return _built(chip, shape, slices)
     except ValueError as error:
-        raise ValueError(f"network {name!r}: {error}") from None
+        raise ValueError(f"network {given}: {error}") from None
 
 
 def _built(chip: Chip, shape: tuple[int, ...], slices: int) -> Network:

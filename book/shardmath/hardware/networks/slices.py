@@ -1,6 +1,6 @@
 """TPU slices joined by the data-centre network."""
 
-from ...base.units import positive_int
+from ...base.units import positive_int, short_repr
 from .torus import Torus
 from .wiring import Network, Switch
 
@@ -30,7 +30,7 @@ class Slices(Network):
         bandwidth: float | None = None,
     ):
         if not isinstance(torus, Torus):
-            raise ValueError(f"torus = {torus!r}: must be a Torus")
+            raise ValueError(f"torus = {short_repr(torus)}: must be a Torus")
         (count,) = positive_int(count=count)
         chip = torus.chip
         rate = chip.scale_out_bandwidth if bandwidth is None else bandwidth

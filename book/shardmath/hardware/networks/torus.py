@@ -3,7 +3,7 @@
 import contextlib
 import math
 
-from ...base.units import number
+from ...base.units import number, short_repr, shortened
 from ..chips import Chip
 from .records import GRIDS, LATENCY
 from .wiring import Network, Ring
@@ -52,7 +52,9 @@ class Torus(Network):
         wrap: tuple[bool, ...] | None = None,
     ):
         if not isinstance(chip, Chip):
-            raise ValueError(f"chip = {chip!r}: must be a Chip, such as chips.TPU_V5E")
+            raise ValueError(
+                f"chip = {short_repr(chip)}: must be a Chip, such as chips.TPU_V5E"
+            )
         shape = _sides(shape)
         closed = _wraps(chip, shape, wrap)
         rate = chip.link_bandwidth if bandwidth is None else bandwidth
@@ -87,7 +89,9 @@ def _sides(shape: object) -> tuple[int, ...]:
         sides = tuple(number("side", side) for side in shape)
         if all(isinstance(side, int) for side in sides):
             return sides
-    raise ValueError(f"shape = {shape!r}: must be whole numbers such as (4, 4)")
+    raise ValueError(
+        f"shape = {short_repr(shape)}: must be whole numbers such as (4, 4)"
+    )
 
 
 def _wraps(
@@ -98,13 +102,12 @@ def _wraps(
         raise ValueError(f"{chip.name}: must be a TPU whose torus is published")
     grid = {name: fact.value for name, fact in GRIDS[chip.id].items()}
     closes, most = grid.get("closes"), chip.fact("domain").value
-    what = f"{chip.name} {_times(shape)}"
+    what = shortened(f"{chip.name} {_times(shape)}")
     if len(shape) != grid["sides"] or any(n < 1 for n in shape):
         raise ValueError(f"{what}: must have {grid['sides']} sides of 1 or more")
-    if math.prod(shape) > most:
-        raise ValueError(
-            f"{what}: {math.prod(shape):,} chips must be at most the pod's {most:,}"
-        )
+    if (chips := math.prod(shape)) > most:
+        count = f"{chips:,}" if chips < 10**15 else short_repr(chips)
+        raise ValueError(f"{what}: {count} chips must be at most the pod's {most:,}")
     if closes == 16 and max(shape) > 16:
         raise ValueError(f"{what}: no side of the pod is longer than 16")
     cubes = all(n % 4 == 0 for n in shape)
@@ -114,7 +117,8 @@ def _wraps(
         flags = tuple(given) if isinstance(given, tuple | list) else ()
         if len(flags) != len(shape) or not all(isinstance(f, bool) for f in flags):
             raise ValueError(
-                f"wrap = {given!r}: must say True or False for {len(shape)} sides"
+                f"wrap = {short_repr(given)}: must say True or False for {len(shape)} "
+                "sides"
             )
         return flags
     if closes is None and shape != grid.get("pod"):

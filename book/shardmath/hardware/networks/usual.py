@@ -1,7 +1,7 @@
 """The usual machine with a given number of chips."""
 
-from ...base.units import positive_int
-from ..chips import Chip
+from ...base.units import positive_int, short_repr
+from ..chips import Chip, require_chip
 from .records import GRIDS
 
 SLICE = 4096  # chips of the largest cube that fits into the pods of v4, v5p and 7x
@@ -22,15 +22,16 @@ def usual(chip: Chip, chips: int) -> str:
     ('h100:64x8', 'gb200:2x64', 'gb200:16')
 
     Raises:
-        ValueError: not a power of two; the message names those next to it.
+        ValueError: not a Chip; or not a power of two, and the message names those next
+            to it.
     """
-    (chips,) = positive_int(chips=chips)
+    (chips,), domain = positive_int(chips=chips), int(require_chip(chip).domain)
     below = 2 ** (chips.bit_length() - 1)
     if chips != below:
         raise ValueError(
-            f"chips = {chips}: must be a power of two, such as {below} or {2 * below}"
+            f"chips = {short_repr(chips)}: must be a power of two, such as "
+            f"{short_repr(below)} or {short_repr(2 * below)}"
         )
-    domain = int(chip.domain)
     if chip.id not in GRIDS:
         node = min(chips, RACK if domain >= RACK else domain)
         nodes = chips // node

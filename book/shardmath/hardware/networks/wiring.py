@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import NamedTuple
 
-from ...base.units import flags, number, positive, positive_int, short_repr, show
-from ..chips import Chip
+from ...base.units import flags, number, positive, positive_int, short_repr, show, text
+from ..chips import Chip, require_chip
 
 
 @dataclass(frozen=True)
@@ -156,8 +156,13 @@ class Network:
         given = self.dims
         dims = tuple(given) if isinstance(given, tuple | list) else ()
         if not dims or not all(isinstance(dim, Ring | Switch) for dim in dims):
-            raise ValueError(f"dims = {given!r}: must be at least one Ring or Switch")
+            raise ValueError(
+                f"dims = {short_repr(given)}: must be at least one Ring or Switch"
+            )
         object.__setattr__(self, "dims", dims)
+        text("name", self.name)
+        if self.chip is not None:
+            require_chip(self.chip)
         for outer, inner in zip(dims, (*dims[1:], None), strict=True):
             if not isinstance(outer, Switch) or not outer.uplinks:
                 continue
@@ -198,7 +203,9 @@ class Network:
             ValueError: the network has no such dimension.
         """
         if dim not in range(len(self.dims)):
-            raise ValueError(f"dim = {dim!r}: must be from 0 to {len(self.dims) - 1}")
+            raise ValueError(
+                f"dim = {short_repr(dim)}: must be from 0 to {len(self.dims) - 1}"
+            )
         on = [isinstance(w, Switch) and w.uplinks for w in self.dims]
         first = last = int(dim)
         while first and on[first - 1]:
@@ -355,11 +362,17 @@ def _check(wires: Ring | Switch) -> None:
     )
     latency = not_negative("latency", wires.latency)
     found = {"size": size, "bandwidth": rate, "latency": latency}
+    found["level"] = text("level", wires.level)
     for name in ("wrap", "reduces", "uplinks"):
         if hasattr(wires, name):
             (found[name],) = flags(**{name: getattr(wires, name)})
     for name, value in found.items():
         object.__setattr__(wires, name, value)
+
+
+def not_negatives(**given: object) -> list[int | float]:
+    """The values as Python's numbers, each as for `not_negative`."""
+    return [not_negative(*one) for one in given.items()]
 
 
 def not_negative(name: str, value: object) -> int | float:

@@ -10,6 +10,7 @@ import jax
 import numpy as np
 from jax.experimental import mesh_utils, topologies
 
+from ...base.units import short_repr
 from .targets import Target, gpus
 
 ENVIRONMENT = {  # otherwise the TPU compiler looks for a TPU and for other processes
@@ -108,7 +109,8 @@ def _across(target: Target, sizes: tuple[int, ...]) -> Iterator[int]:
         part = math.gcd(size, left)
         if left > 1 and part != min(size, left):
             raise ValueError(
-                f"target {target.name!r}: mesh axes {sizes} must begin with those "
+                f"target {target.name!r}: mesh axes {short_repr(sizes)} must begin "
+                "with those "
                 f"across its {target.slices} slices"
             )
         left //= part

@@ -14,7 +14,7 @@ from functools import cached_property
 import jax
 from jax.sharding import AbstractMesh, AxisType, NamedSharding
 
-from ...base.units import positive_int, short_repr
+from ...base.units import positive_int, short_repr, shortened
 from ...sharding import ShardedArray
 from .. import programs
 from ..programs import Placement
@@ -137,7 +137,9 @@ def _axes(target: Target, mesh: MeshLike) -> AbstractMesh:
         )
     if axes.size != target.devices:
         sizes = " × ".join(f"{axis} {size}" for axis, size in axes.shape.items())
-        raise ValueError(f"mesh {sizes} has {axes.size:,} devices, unlike {target}")
+        raise ValueError(
+            f"mesh {shortened(sizes)} has {axes.size:,} devices, unlike {target}"
+        )
     return axes
 
 

@@ -124,25 +124,27 @@ def target(name: "str | Target") -> Target:
     if found is None:
         raise ValueError(
             f"target {short_repr(name)}: must be written like 'v5p:8x8x8', "
-            "'v5e:4x4*2', "
-            "'h100:8x8' or 'here:8'"
+            "'v5e:4x4*2', 'h100:8x8' or 'here:8'"
         )
     kind = _kind(found["kind"])
     if kind not in kinds:
         near = difflib.get_close_matches(kind.lower(), kinds, cutoff=0.4)
         raise ValueError(
-            f"target {name!r}: no compiler for {kind!r}; nearest: "
+            f"target {short_repr(name)}: no compiler for {short_repr(kind)}; nearest: "
             f"{', '.join(near or kinds)}"
         )
     if found["shape"] is None:
-        raise ValueError(f"target {name!r}: must say how many, such as {_SAID[kind]!r}")
+        raise ValueError(
+            f"target {short_repr(name)}: must say how many, such as {_SAID[kind]!r}"
+        )
     shape = tuple(map(int, found["shape"].split("x")))
     slices = int(found["slices"] or 1)
-    positive_int(**{f"a side of {name!r}": min(shape), f"slices of {name!r}": slices})
+    given = short_repr(name)
+    positive_int(**{f"a side of {given}": min(shape), f"slices of {given}": slices})
     if kind in TPUS:
         return _tpu(name, kind, shape, slices)
     if slices > 1:
-        raise ValueError(f"target {name!r}: only TPUs come in slices")
+        raise ValueError(f"target {short_repr(name)}: only TPUs come in slices")
     return _gpu(name, kind, shape) if kind in gpus() else _here(name, shape)
 
 
@@ -176,23 +178,25 @@ def _tpu(name: str, kind: str, shape: tuple[int, ...], slices: int) -> Target:
     try:
         Torus(chip, shape)
     except ValueError as error:
-        raise ValueError(f"target {name!r}: {error}") from None
+        raise ValueError(f"target {short_repr(name)}: {error}") from None
     if any(side % 2 for side in shape[:2]):
-        raise ValueError(f"target {name!r}: the first two sides must be even")
+        raise ValueError(f"target {short_repr(name)}: the first two sides must be even")
     full = f"{kind}:{'x'.join(map(str, shape))}" + f"*{slices}" * (slices > 1)
     return Target(full, "tpu", chip, shape, slices)
 
 
 def _gpu(name: str, kind: str, shape: tuple[int, ...]) -> Target:
     if len(shape) > 2:
-        raise ValueError(f"target {name!r}: must be nodes x GPUs, such as '{kind}:8x8'")
+        raise ValueError(
+            f"target {short_repr(name)}: must be nodes x GPUs, such as '{kind}:8x8'"
+        )
     chip, (nodes, each) = CHIPS[kind], (1, *shape)[-2:]
     try:
         NVLinkDomain(chip, each)
     except ValueError as error:
         raise ValueError(
-            f"target {name!r}: {error}; write the number of nodes first, as in "
-            f"'{kind}:8x8'"
+            f"target {short_repr(name)}: {error}; write the number of nodes first, as "
+            f"in '{kind}:8x8'"
         ) from None
     full = f"{kind}:{nodes}x{each}" if nodes > 1 else f"{kind}:{each}"
     return Target(full, "cuda", chip, (nodes, each))
@@ -200,7 +204,9 @@ def _gpu(name: str, kind: str, shape: tuple[int, ...]) -> Target:
 
 def _here(name: str, shape: tuple[int, ...]) -> Target:
     if len(shape) > 1:
-        raise ValueError(f"target {name!r}: must be a number of devices, as in here:8")
+        raise ValueError(
+            f"target {short_repr(name)}: must be a number of devices, as in here:8"
+        )
     return Target(f"{HERE}:{shape[0]}", HERE, None, shape)
 
 

@@ -11,6 +11,8 @@ from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from itertools import chain
 
+from ...base.units import short_repr
+
 Groups = tuple[tuple[int, ...], ...]
 
 FORMS = re.compile(
@@ -195,7 +197,9 @@ def _by_axes(text: str, devices: int) -> Groups:
         whole = sizes.get(axis, 0)
         outer, size = int(outer or 1), int(size or whole)
         if not outer or not size or whole % (outer * size):
-            raise ValueError(f"{_shown(text)}: no axis {axis!r} that divides so")
+            raise ValueError(
+                f"{_shown(text)}: no axis {short_repr(axis)} that divides so"
+            )
         digits.append((strides[axis] * (whole // (outer * size)), size))
     found = defaultdict(list)
     for place, device in enumerate(order):

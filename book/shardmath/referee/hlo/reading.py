@@ -158,8 +158,8 @@ def _checked(module: Module, mesh: Mapping[str, int]) -> dict[str, int]:
     slices = devices > compiled and any(map(over_dcn, module.instructions))
     if devices % compiled or (devices != compiled and not slices):
         raise ValueError(
-            f"mesh {sizes} has {devices} devices, but the program is compiled for "
-            f"{compiled}"
+            f"mesh {short_repr(sizes)} has {devices} devices, but the program is "
+            f"compiled for {compiled}"
         )
     return sizes
 
@@ -167,7 +167,7 @@ def _checked(module: Module, mesh: Mapping[str, int]) -> dict[str, int]:
 def _turns(trips: Mapping[str, int] | None) -> dict[str, int]:
     for name, turns in (trips or {}).items():
         if turns:  # 0 is allowed
-            positive_int(**{f"trips[{name!r}]": turns})
+            positive_int(**{f"trips[{short_repr(name)}]": turns})
     return dict(trips or {})
 
 
@@ -176,7 +176,9 @@ def _stated(stated) -> dict[str, tuple[Collective, ...]]:
     for name, said in (stated or {}).items():
         found[name] = (said,) if isinstance(said, Collective) else tuple(said)
         if not all(isinstance(one, Collective) for one in found[name]):
-            raise ValueError(f"stated[{name!r}] = {said!r}: must be Collectives")
+            raise ValueError(
+                f"stated[{short_repr(name)}] = {short_repr(said)}: must be Collectives"
+            )
     return found
 
 

@@ -5,6 +5,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from ...base.units import short_repr
 from .groups import FORMS, Groups, axes_of, groups, pairs, shift_of
 from .text import Computation, Instruction, Module
 
@@ -113,7 +114,9 @@ def transfer(
     else:
         op, found = OPS[opcode], _partners(line, module.partitions)
     if max(map(max, found), default=0) >= math.prod(mesh.values()):
-        raise ValueError(f"%{line.name} names a device that the mesh {mesh} lacks")
+        raise ValueError(
+            f"%{line.name} names a device that the mesh {short_repr(mesh)} lacks"
+        )
     if op == "permute":
         everybody = math.prod(mesh.values()) if over_dcn(line) else module.partitions
         return permute(found, arrays, mesh, everybody)

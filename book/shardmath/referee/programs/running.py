@@ -8,7 +8,7 @@ from functools import cached_property
 import jax
 import numpy as np
 
-from ...base.units import show
+from ...base.units import short_repr, show
 from ...collectives import Collective
 from ...sharding import ShardedArray, notation
 from ...sharding.bind_axes import axis_words
@@ -45,12 +45,12 @@ def spec(placement: Placement, mesh: Mapping[str, int] | None = None) -> jax.P:
         return jax.P(*placement.spec, unreduced=set(placement.unreduced))
     if not isinstance(placement, str):
         raise ValueError(
-            f"placement {placement!r}: must be a line such as 'A[I_X, J]', an array of "
-            "`sharding`, a jax.P or a tuple of its arguments"
+            f"placement {short_repr(placement)}: must be a line such as 'A[I_X, J]', "
+            "an array of `sharding`, a jax.P or a tuple of its arguments"
         )
     line = notation.parse(placement)
     if len(line.left) > 1 or line.right:
-        raise ValueError(f"placement {placement!r}: must be one array")
+        raise ValueError(f"placement {short_repr(placement)}: must be one array")
     (term,) = line.left
     names = [_axes(dim.axes, mesh) for dim in term.dims]
     parts = [axes[0] if len(axes) == 1 else axes or None for axes in names]
@@ -76,7 +76,9 @@ def place(values: object, mesh: jax.sharding.Mesh, placement: Placement) -> jax.
     ShapedArray(float32[8@X,6@Y])
     """
     if not isinstance(mesh, jax.sharding.Mesh):
-        raise ValueError(f"mesh = {mesh!r}: must be one that jax.make_mesh returns")
+        raise ValueError(
+            f"mesh = {short_repr(mesh)}: must be one that jax.make_mesh returns"
+        )
     return jax.device_put(values, jax.NamedSharding(mesh, spec(placement, mesh.shape)))
 
 
@@ -135,10 +137,10 @@ def abstract(
 def _dtype(one: ShardedArray, dtype: str | None) -> str:
     """JAX's name of the dtype: `dtype`, or that of the array."""
     if not isinstance(one, ShardedArray):
-        raise ValueError(f"{one!r}: must be an array of `sharding`")
+        raise ValueError(f"{short_repr(one)}: must be an array of `sharding`")
     if dtype is None and one.precision not in DTYPES:
         known = ", ".join(DTYPES)
-        raise ValueError(f"format {one.precision!r}: must be one of {known}")
+        raise ValueError(f"format {short_repr(one.precision)}: must be one of {known}")
     return dtype or DTYPES[one.precision]
 
 
