@@ -152,19 +152,18 @@ def capacity(
     one = amounts(model, chip, layout, formats) if one is None else one
     must_be(Amounts, one=one)
     reserve = share_kept(reserve)
-    found = _capacity(model, chip, layout, formats, one, reserve)
+    found = _capacity(model, chip, layout, one, reserve)
     if found.fits:
         return found
     smallest = smallest_layout(model, chip, formats, reserve)
     words = f"{smallest} on {smallest.chips} chips" if smallest else ""
-    return _capacity(model, chip, layout, formats, one, reserve, words)
+    return _capacity(model, chip, layout, one, reserve, words)
 
 
 def _capacity(
     model: Model,
     chip: Chip,
     layout: Layout,
-    formats: Formats,
     one: Amounts,
     reserve: float,
     smallest: str = "",
@@ -216,7 +215,7 @@ def _smallest_layout(
         tensor = min(count, domain, model.heads)
         layout = Layout(tensor, count // tensor)
         one = amounts(model, chip, layout, formats)
-        if _capacity(model, chip, layout, formats, one, reserve).fits:
+        if _capacity(model, chip, layout, one, reserve).fits:
             return layout
         count *= 2
     return None

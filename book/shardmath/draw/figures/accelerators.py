@@ -167,7 +167,7 @@ def draw(
         summary += f" So no chip is compared with the {versus}."
     if precision != WIDE_FORMAT and workload != MATMUL:
         summary += f" Attention counts as if it ran in {precision} too."
-    parts = [*_plot(some, base, asked), *_list(some, base, title)]
+    parts = [*_plot(some, base, asked), *_list(some, base)]
     shown = min(len(some), ROWS)
     svg = framed(title, summary, parts, WIDE, FIRST_ROW + ROW * shown - 8)
     idle = {}
@@ -278,9 +278,7 @@ def _plot(
     )
 
 
-def _list(
-    some: tuple[RankedChip, ...], base: RankedChip | None, title: str
-) -> Iterator[str]:
+def _list(some: tuple[RankedChip, ...], base: RankedChip | None) -> Iterator[str]:
     """The chips from the fastest, each with a bar of its bound for one token."""
     shown = list(some[:ROWS])
     if base and base not in shown:

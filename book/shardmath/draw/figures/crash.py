@@ -106,7 +106,7 @@ def draw(how: str, crash: int, every: int, write: int, heartbeat: int) -> Drawin
         ("the others notice after", "no time" if not waits else f"{waits:.0f} s"),
         ("back where it was after", f"{back - run.crash:.1f} s"),
     )
-    parts = (*_lanes(run, how, seen, back), *_saves(run), *_frame(title, run, back))
+    parts = (*_lanes(run, seen, back), *_saves(run), *_frame(title, run, back))
     svg = framed(title, summary, parts, WIDE, HIGH)
     idle = {} if how == SILENT else {"heartbeat": "a broken connection is seen at once"}
     return Drawing(svg, summary, rows, data, idle=idle)
@@ -141,7 +141,7 @@ def _box(start: float, end: float, lane: int, kind: str, key: str = "") -> str:
                edge=0, round=1, key=key)  # fmt: skip
 
 
-def _lanes(run: Life, how: str, seen: float, back: float) -> Iterator[str]:
+def _lanes(run: Life, seen: float, back: float) -> Iterator[str]:
     """Steps before the failure, the wait, the restart, and the steps after it."""
     bottom = TOP + LANE * PROCESSES - 6
     for lane in range(PROCESSES):

@@ -7,7 +7,7 @@ from statistics import fmean, median
 
 from ...base.units import show
 from ...measured.fit_rows import Row, rows
-from ...training.efficiencies import FITTED, Efficiencies, efficiencies, without
+from ...training.efficiencies import FITTED, efficiencies, without
 from ..picture import WIDEST
 from ..shapes import box, framed, keyed, number, written
 from ..svg import message
@@ -59,7 +59,7 @@ def draw(source: str, **percent: int) -> Drawing:
     picture = framed(
         "Predicted against measured time of a step",
         summary,
-        _picture(every, source, at),
+        _picture(every, source),
         WIDEST,
         TOP + SIDE + 46,
     )
@@ -104,9 +104,7 @@ def _dots(some: Iterable[tuple[Row, float]], colour: str, key: str) -> str:
     )
 
 
-def _picture(
-    every: Sequence[tuple[Row, float]], source: str, at: Efficiencies
-) -> Iterator[str]:
+def _picture(every: Sequence[tuple[Row, float]], source: str) -> Iterator[str]:
     yield written(LEFT, 18, "predicted seconds of a step", bold=True)
     yield box(LEFT, TOP, LEFT + SIDE, TOP + SIDE, fill=0, edge=0.5, round=0)
     for seconds in DECADES:

@@ -50,7 +50,7 @@ def grid(network: Network) -> Picture:
                 parts.append(_link(*((xs[x], ys[y]) for y, x in ends), pitch, key))
     for (y, py), (x, px) in product(ys.items(), xs.items()):
         parts.append(circle(px, py, DOT, key=f"chip {y * dims[1].size + x}"))
-    parts += _gaps(dims, xs, ys, pitch)
+    parts += _gaps(dims, xs, ys)
     parts += _open(dims, (left, top, right, bottom))
     foot = bottom + 42
     for dim, way in ((dims[1], "across"), (dims[0], "down")):
@@ -181,7 +181,7 @@ def _link(a: XY, b: XY, pitch: float, key: str) -> str:
     return arc(a, b, radius, colour="network", width=1.5, left=down, key=key)
 
 
-def _gaps(dims, xs, ys, pitch: float) -> Iterator[str]:
+def _gaps(dims, xs, ys) -> Iterator[str]:
     """Dots in the middle of a side that is not drawn whole."""
     if len(xs) < dims[1].size:
         x = (xs[ENDS - 1] + xs[dims[1].size - ENDS]) / 2

@@ -208,7 +208,7 @@ def lanes(step: Step, blocks: int) -> StepLanes:
         total = layers * sum(map(sum, taken))
         sent = layers * (gather + scatter) * network_share
         late = clock.gather(sent, total) / layers
-        return _pass(_attention_share(step, part, clock, work[-1]), work, taken,
+        return _pass(_attention_share(step, part), work, taken,
                      network_share, gather, scatter, late)  # fmt: skip
 
     forward, backward = one_pass("forward"), one_pass("recompute", "backward")
@@ -243,7 +243,7 @@ def _layer(step: object) -> Part:
     return parts[0]
 
 
-def _attention_share(step: Step, part: Part, clock: Clock, work: Done) -> float:
+def _attention_share(step: Step, part: Part) -> float:
     """The share of a layer's products that belong to attention."""
     of_attention = {
         line.weight.name

@@ -46,8 +46,7 @@ def timeline(
         raise ValueError("until = nan: must be a time in the unit of the schedule")
     if seconds is not None:
         (seconds,) = positive(seconds=seconds)
-    title = f"{schedule.name}, {schedule.stages} stages, "
-    title += f"{schedule.microbatches} microbatches"
+    title = f"{schedule.name}, {schedule.sizes}"
     pitch = TALL if schedule.stages <= 8 else FLAT
     wide = (RIGHT - LEFT) / max(seconds or 0, schedule.seconds)
     held = schedule.in_flight

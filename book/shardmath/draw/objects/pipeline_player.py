@@ -93,7 +93,7 @@ def player(lanes: Sequence[Lane], time: float, together: bool = True) -> Picture
     texts += _legend(lanes, top + 6)
     names = " and ".join(lane.name for lane in lanes)
     first = lanes[0].schedule
-    title = f"{names}, {first.stages} stages, {first.microbatches} microbatches"
+    title = f"{names}, {first.sizes}"
     desc = " ".join(said)
     svg = shapes.framed(title, desc, parts + texts, WIDEST, top + 14)
     return picture(title, desc, svg)

@@ -52,7 +52,7 @@ def holdings(strategies: Mapping[str, Strategy], mesh: Mapping[str, int]) -> Pic
                 f"{WIDEST}, and its name must fit"
             )
         high = HEAD + sum(GAP + BYTE * PARTS[part][0] for part in PARTS) + EDGE
-        panels.append(framed(name, words, _panel(name, arrays, wide), wide, high))
+        panels.append(framed(name, words, _panel(name, arrays), wide, high))
     title = f"Who holds what: {', '.join(strategies)}"
     return Picture(title, " ".join(said), tuple(panels))
 
@@ -90,7 +90,7 @@ def _share(one: ShardedArray) -> str:
     return "all" if parts == 1 else f"1/{parts}"
 
 
-def _panel(name: str, arrays: Mapping[str, ShardedArray], wide: float) -> Iterator[str]:
+def _panel(name: str, arrays: Mapping[str, ShardedArray]) -> Iterator[str]:
     """The title, and for each part a row of boxes, one a chip."""
     yield written(EDGE, 18, name, bold=True)
     yield written(EDGE, 37, f"{_bytes(arrays):.3g} bytes/param")

@@ -45,7 +45,7 @@ def matmuls(*ops: Contraction) -> Picture:
             y += 20
             moved = f"moved: {op.plan.moves}"
             parts.append(shapes.written(EDGE, y + 16, moved, _ink(op)))
-        parts += _row(op, row, y + 26 + high / 2, scale)
+        parts += _row(row, y + 26 + high / 2, scale)
         y += 26 + high + 22
     desc = " ".join(_said(op) for op in ops)
     title = "A matmul in blocks" if len(ops) == 1 else f"{len(ops)} matmuls in blocks"
@@ -79,7 +79,7 @@ def _size(one) -> tuple[int, int]:
     return high, wide
 
 
-def _row(op: Contraction, row: list, middle: float, scale: float) -> Iterator[str]:
+def _row(row: list, middle: float, scale: float) -> Iterator[str]:
     """The matrices of one matmul, side by side around `middle`."""
     x = EDGE
     for sign, (one, gap) in zip(("", "·", "→", ""), row, strict=False):

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
 
-from ...base.units import positive_int, short_repr
+from ...base.units import pluralize, positive_int, short_repr
 from .ops import EVEN, Op, Span, StagePlace, Times, checked
 from .simulate import simulate
 
@@ -135,11 +135,17 @@ class PipelineSchedule:
                     sent[there] += 1  # backward
         return tuple(sent)
 
+    @property
+    def sizes(self) -> str:
+        """Its stages and microbatches, in words."""
+        stages = pluralize(f"{self.stages}", "stages")
+        return f"{stages}, {pluralize(f'{self.microbatches}', 'microbatches')}"
+
     def __str__(self) -> str:
         most = max(self.in_flight)
         return (
-            f"{self.name} over {self.stages} stages, {self.microbatches} microbatches: "
-            f"bubble {self.bubble:.1%}, at most {most:g} in flight"
+            f"{self.name} over {self.sizes}: bubble {self.bubble:.1%}, at most "
+            f"{most:g} in flight"
         )
 
     __repr__ = __str__
