@@ -26,6 +26,7 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
+from ..base.divisors import divisors
 from ..base.tables import Absent
 from ..base.units import PRECISION_BYTES, pluralize
 from ..hardware.mesh import Mesh
@@ -194,7 +195,7 @@ def _microbatches(run: Run) -> Iterator[tuple[Run, tuple[str, ...]]]:
     elif run.chip.vendor == "Google" or run.seqs % groups:
         some, words = [1], ("one microbatch",)
     else:
-        some = _divisors(rank)
+        some = divisors(rank)
         words = ("the largest microbatch that fits",)
     for many in some:
         one = replace(run, microbatches=many)
@@ -203,12 +204,6 @@ def _microbatches(run: Run) -> Iterator[tuple[Run, tuple[str, ...]]]:
             continue
         name, chunks, scheduled = _schedule(run, stages, many)
         yield replace(one, schedule=name, chunks=chunks), (*words, *scheduled)
-
-
-def _divisors(number: int) -> list[int]:
-    """All divisors, in order; a step may have 2^40 sequences."""
-    low = [n for n in range(1, math.isqrt(number) + 1) if number % n == 0]
-    return low + [number // n for n in reversed(low) if n * n < number]
 
 
 def _schedule(

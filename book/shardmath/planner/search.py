@@ -19,6 +19,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from math import ceil, inf, prod
 
+from ..base.divisors import divisors
 from ..hardware.networks import Network
 from ..training.amounts import Names, Sizes
 from ..training.derivation import Derivation
@@ -114,16 +115,6 @@ def factorisations(n: int, slots: int) -> Iterator[tuple[int, ...]]:
     for first in divisors(n):
         for rest in factorisations(n // first, slots - 1):
             yield first, *rest
-
-
-def divisors(n: int) -> list[int]:
-    """The divisors of n, smallest first.
-
-    >>> divisors(12)
-    [1, 2, 3, 4, 6, 12]
-    """
-    small = [d for d in range(1, int(n**0.5) + 1) if n % d == 0]
-    return small + [n // d for d in reversed(small) if d * d < n]
 
 
 @dataclass(frozen=True)
@@ -369,6 +360,7 @@ class Search:
         """
         return any(
             nbytes_of(mesh, many, chunks, again, part) <= self.capacity
+            and _can_be_timed(mesh, many, chunks, again)
             for layout, sizes in self.admitted
             for links in self._ways_to_lay(sizes)
             for mesh in self._derived(layout, sizes, links)
@@ -573,6 +565,17 @@ class Search:
             self.obstacles[str(error)] += 1
             return False
         return True
+
+
+def _can_be_timed(
+    mesh: OnMesh, microbatches: int, chunks: int, again: RematShare
+) -> bool:
+    """Whether there is a prediction, which a candidate needs."""
+    try:
+        predicted(mesh, microbatches, chunks, again)
+    except ValueError:
+        return False
+    return True
 
 
 def _preferred(tied: list[Candidate], seqs: int) -> list[Candidate]:
