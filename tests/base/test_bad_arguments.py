@@ -51,7 +51,7 @@ from shardmath.transformer import Model, lines
 
 LONG = "x" * 100_000
 MESSAGE = 500  # characters of an error message, at most
-SECONDS = 1.0  # of a call, at most; only the first look for a question needs a tenth of it
+SECONDS = 1.0  # of a call, at most; only the first look for a question needs a tenth
 
 
 class Sulky:
