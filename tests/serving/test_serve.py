@@ -72,9 +72,18 @@ def test_the_largest_rate_keeps_the_target_and_a_larger_one_does_not():
     one = found(tensor=8, target=target).best
     assert 4 < one.most < 0.9 * one.capacity
     assert one.played(one.most).meets(target)
-    assert not one.played(1.1 * one.most).meets(target)
+    assert not one.played(one.most + one.capacity / 64).meets(target)
     strict = found(tensor=8, target=LatencyTarget(1.0, 0.012)).best
     assert 0 < strict.most < one.most
+
+
+@pytest.mark.parametrize("share", [0.5, 0.9, 1.0])
+def test_the_ratio_to_a_target_is_where_it_is_only_just_met(share):
+    result = found(tensor=8).best.result
+    ratio = result.ratio_to(LatencyTarget(1.0, 0.02, share))
+    for factor, is_met in ((1.0001, True), (0.9999, False)):
+        limits = 1.0 * ratio * factor, 0.02 * ratio * factor
+        assert result.meets(LatencyTarget(*limits, share)) is is_met
 
 
 def test_a_server_that_is_full_completes_its_capacity():

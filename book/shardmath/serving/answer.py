@@ -10,6 +10,7 @@ prediction is a simulation in which requests come at random times, and each step
 its predicted time.
 """
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -27,7 +28,7 @@ from .simulate import simulate
 FEWEST, MOST = 400, 4000  # requests that are simulated for an answer
 LIVES = 4  # requests come for this many times the time of an answer at the target
 WAVES = 3  # times that requests fill all slots, to find the capacity
-CLOSE = 0.02  # the search for a rate ends at this share of the capacity
+PARTS = 64  # the largest rate is sought among so many parts of the capacity
 STEPS = 30  # steps of the search for a bound
 METRICS = ("ttft", "tpot")
 TARGET = LatencyTarget(ttft=2.0, tpot=0.05)
@@ -109,17 +110,33 @@ class LayoutAnswer:
     @cached_property
     def most(self) -> float:
         """The largest rate that meets the target, in requests per second; 0 if even a
-        single request misses it."""
-        low, high = 0.0, self.capacity / self.deployment.copies
-        if not self._keeps(high / 1000):
-            return 0.0
-        while high - low > CLOSE * self.capacity / self.deployment.copies:
-            middle = (low + high) / 2
-            low, high = (middle, high) if self._keeps(middle) else (low, middle)
-        return low * self.deployment.copies
+        single request misses it.
 
-    def _keeps(self, rate: float) -> bool:
-        return self.played(rate).meets(self.target)
+        It is sought among 64ths of the capacity. The next one to be simulated is where
+        a line through the logarithms of the latencies reaches the limit; every third
+        time it is the one in the middle.
+        """
+        alone = self._of_capacity(1 / 1000)
+        if not alone.meets(self.target):
+            return 0.0
+        low, high, looks = 0, PARTS, 0
+        below, above = alone.ratio_to(self.target), math.inf
+        guess = PARTS - 1  # many layouts keep the target almost up to the capacity
+        while high - low > 1:
+            result = self._of_capacity(guess / PARTS)
+            if result.meets(self.target):
+                low, below = guess, result.ratio_to(self.target)
+            else:
+                high, above = guess, result.ratio_to(self.target)
+            looks += 1
+            share = 1 / 2
+            if looks % 3 and below < above < math.inf:
+                share = -math.log(below) / math.log(above / below)
+            guess = min(max(low + round(share * (high - low)), low + 1), high - 1)
+        return self.capacity * low / PARTS
+
+    def _of_capacity(self, share: float) -> ServingResult:
+        return self.played(share * self.capacity / self.deployment.copies)
 
     # ---------------------------------------------------------- bounds and predictions
 

@@ -14,7 +14,7 @@ values.
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from math import fsum, nan
+from math import ceil, fsum, nan
 
 from ..base.records import kept, must_be
 from ..base.units import number, positive, short_repr
@@ -219,6 +219,17 @@ class ServingResult:
     def meets(self, target: LatencyTarget) -> bool:
         """Whether at least `target.share` of all requests meet both limits."""
         return self.kept(target) >= target.share
+
+    def ratio_to(self, target: LatencyTarget) -> float:
+        """The factor on both limits with which the target would only just be met.
+
+        It is at most 1 if the target is met, except for rounding.
+        """
+        ratios = sorted(
+            max(one.ttft / target.ttft, (one.tpot or 0.0) / target.tpot)
+            for one in self.served
+        )
+        return ratios[ceil(target.share * len(ratios)) - 1]
 
     # ------------------------------------------------------------------ time averages
 

@@ -174,5 +174,6 @@ def serve(
         if not able:
             # No layout keeps up, so this raises and states the largest capacity.
             _ = max(answers, key=lambda answer: answer.capacity).result
-        able.sort(key=lambda answer: -answer.most)
+        if len(able) > 1:  # each takes several simulations
+            able.sort(key=lambda answer: -answer.most)
     return ServingPlan(one, on, formats, tuple(able), tuple(refused.items()), given)
