@@ -81,6 +81,10 @@ def beside(title: str, *pictures: Picture) -> Picture:
 
     Raises:
         ValueError: as for `Picture`.
+
+    >>> one = Picture("One", "A panel.", ('<svg viewBox="0 0 40 20"></svg>',))
+    >>> print(beside("Two", one, one).desc)
+    One: A panel. One: A panel.
     """
     desc = " ".join(f"{one.title}: {one.desc}" for one in pictures)
     return Picture(title, desc, tuple(p for one in pictures for p in one.panels))

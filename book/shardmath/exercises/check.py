@@ -120,6 +120,10 @@ def examine(record: Question, answer: object, seed: str = "notebook") -> Finding
 
     Whatever an answer raises becomes a finding, even `SystemExit`. Only
     `KeyboardInterrupt` is passed on, because a reader stops the cell with it.
+
+    >>> from shardmath.exercises import answers
+    >>> print(examine(answers.find("01.1"), 5).message)
+    5 FLOPs. That is too small by more than a factor of 1000.
     """
     case = record.draw(seed)
     try:  # JSON, as between two processes, so the judge sees no object of the answer
@@ -178,5 +182,8 @@ def solution(question: str) -> Text:
 
     Raises:
         ValueError: no question has this id. The message lists the nearest ids.
+
+    >>> print(str(solution("01.1"))[:35])
+    The result has $BF$ values. Each of
     """
     return Text(prose(answers.find(question).solution), markdown=True)

@@ -144,6 +144,12 @@ def capacity(
 
     Raises:
         ValueError: an argument of the wrong type, or an invalid `reserve`.
+
+    >>> from shardmath.hardware.chips import H100
+    >>> from shardmath.transformer import LLAMA_3_70B
+    >>> found = capacity(LLAMA_3_70B, H100, Layout(8), Formats())
+    >>> f"{found.weights / 1e9:.1f} GB of weights, room for {found.tokens:,.0f} tokens"
+    '17.6 GB of weights, room for 1,448,502 tokens'
     """
     checked(model)
     require_chip(chip)
@@ -199,6 +205,13 @@ def smallest_layout(
 
     Raises:
         ValueError: an argument of the wrong type, or an invalid `reserve`.
+
+    >>> from shardmath.hardware.chips import H100
+    >>> from shardmath.transformer import LLAMA_3_405B
+    >>> for weights in ("bf16", "fp8"):
+    ...     print(smallest_layout(LLAMA_3_405B, H100, Formats(weights)))
+    tensor 8, pipeline 2
+    tensor 8
     """
     must_be(Formats, formats=formats)
     found = checked(model), require_chip(chip), formats, share_kept(reserve)

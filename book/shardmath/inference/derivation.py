@@ -101,6 +101,12 @@ def amounts(model: Model, chip: Chip, layout: Layout, formats: Formats) -> Amoun
     Raises:
         ValueError: an argument of the wrong type; expert parallelism for a model
             without experts, or over more groups than it has experts.
+
+    >>> from shardmath.hardware.chips import H100
+    >>> from shardmath.transformer import LLAMA_3_8B
+    >>> one = amounts(LLAMA_3_8B, H100, Layout(tensor=2), Formats())
+    >>> one.cache[0]  # bytes per token in the layers without a window
+    65536.0
     """
     checked(model)
     require_chip(chip)

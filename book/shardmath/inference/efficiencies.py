@@ -64,6 +64,10 @@ def band(regime: str) -> tuple[float, float]:
 
     Raises:
         ValueError: a regime that is not text, or a metric without rows.
+
+    >>> low, high = band("tpot dense together")
+    >>> low < 1 < high
+    True
     """
     bands = table()["bands"]
     if regime in bands:

@@ -455,6 +455,11 @@ def counted(model: Model, seq: int) -> dict[str, float]:
     The conventions are those of `transformer.conventions` and three more: half of the
     attention added to 6 · params; half of full attention, which is less than "half" if
     layers have a window; and the FLOPs of the hardware if all layers run forward twice.
+
+    >>> from shardmath.transformer import LLAMA_3_8B
+    >>> found = counted(LLAMA_3_8B, 8192)
+    >>> f"{found['matmuls, full attention'] / found['6 · params']:.2f}"
+    '1.20'
     """
     (seq,) = positive_int(seq=seq)
     return dict(_counted(model, seq))

@@ -18,6 +18,11 @@ def plain(plan: ServingPlan, price: float | None = None) -> dict[str, object]:
 
     Raises:
         ValueError: a price that is not positive.
+
+    >>> from shardmath.serving import serve
+    >>> plan = serve("llama3-8b", "h100:1", rate=4, input=1000, output=200, tensor=1)
+    >>> plain(plan)["layouts"][0]["layout"]["tensor"]
+    1
     """
     formats, first = plan.formats, plan.best
     return {
@@ -75,6 +80,11 @@ def text(plan: ServingPlan, price: float | None = None) -> str:
 
     Raises:
         ValueError: a price that is not positive.
+
+    >>> from shardmath.serving import serve
+    >>> plan = serve("llama3-8b", "h100:1", rate=4, input=1000, output=200, tensor=1)
+    >>> print(text(plan).splitlines()[0])
+    Llama 3.1 8B on 1 H100 on NVLink: weights bf16, cache bf16
     """
     one, formats = plan.best, plan.formats
     target = one.target

@@ -121,6 +121,9 @@ def zero(stage: int, axes: str | Iterable[str]) -> Strategy:
 
     Raises:
         ValueError: a stage other than 1, 2 or 3.
+
+    >>> print(zero(1, "X"))
+    zero-1 over X: optimizer state D_X, residual stream B_X, inside the blocks B_X
     """
     found = 0
     with suppress(ValueError):
@@ -143,6 +146,9 @@ def fsdp(axes: str | Iterable[str]) -> Strategy:
     """Fully sharded data parallelism: `axes` shard the sequences and D of every weight.
 
     A weight is gathered when it is used and then freed; see `zero`, stage 3.
+
+    >>> fsdp("X").name
+    'fsdp over X'
     """
     axes = _names(axes)
     batch, split = {"B": axes}, {"D": axes}
@@ -150,7 +156,11 @@ def fsdp(axes: str | Iterable[str]) -> Strategy:
 
 
 def hybrid(replicas: str | Iterable[str], shards: str | Iterable[str]) -> Strategy:
-    """Hybrid sharding (HSDP): FSDP over `shards`, with copies over `replicas`."""
+    """Hybrid sharding (HSDP): FSDP over `shards`, with copies over `replicas`.
+
+    >>> hybrid("Z", "X").name
+    'data over Z × fsdp over X'
+    """
     return combine(data(replicas), fsdp(shards))
 
 

@@ -53,6 +53,14 @@ def simulate(
     Raises:
         ValueError: bad arguments, or a group of more than 256 chips.
         ArithmeticError: the chips end with wrong numbers.
+
+    A line of four chips, each of which ends with the sums:
+
+    >>> from shardmath.hardware.networks import Network, Ring
+    >>> mesh = Mesh(Network((Ring(4, 50e9, 1e-6, wrap=False),)), {"X": 4})
+    >>> trace = simulate("all_reduce", 8e6, mesh, "X", data=[[1, 2, 3, 4]] * 4)
+    >>> trace.result[0], len(trace.steps)
+    ((4, 8, 12, 16), 6)
     """
     collective = Collective(op, axes, nbytes, a_mesh(mesh).size(axes), pairs=pairs)
     n = collective.group

@@ -25,6 +25,12 @@ def cases(*ops: Contraction) -> Picture:
 
     Raises:
         ValueError: there are no arguments, or one is not a `Contraction`.
+
+    >>> from shardmath.sharding import contract
+    >>> sizes = {"I": 8, "J": 8, "K": 8}
+    >>> op = contract("A[I, J_X] · B[J_X, K] -> C[I, K]", {"X": 4}, **sizes)
+    >>> print(cases(op).title)
+    A[I, J_X] · B[J_X, K] → C[I, K]
     """
     if not ops:
         raise ValueError("cases(): must be given at least one matmul")

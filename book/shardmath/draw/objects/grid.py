@@ -29,6 +29,10 @@ def grid(network: Network) -> Picture:
 
     Raises:
         ValueError: `network` does not have two dimensions of rings or lines.
+
+    >>> from shardmath.hardware.networks import network
+    >>> print(grid(network("v5e:4x8")).title)
+    TPU v5e 4x8
     """
     if not isinstance(network, Network):
         raise ValueError(f"network = {short_repr(network)}: must be a Network")

@@ -50,6 +50,14 @@ def trace_step(trace: Trace, step: int) -> Picture:
     Every chip has a cell for each block, or in an AllToAll for the block that each chip
     sends to it. Step 0 is the start. A group that is too large to be drawn chip by chip
     is drawn as a sheet with a row for each chip and a column for each block.
+
+    >>> from shardmath.collectives.simulator import simulate
+    >>> from shardmath.hardware.mesh import Mesh
+    >>> from shardmath.hardware.networks import network
+    >>> mesh = Mesh(network("v5e:4x4"), {"X": 4, "Y": 4})
+    >>> trace = simulate("all_gather", 1e6, mesh, "X")
+    >>> print(trace_step(trace, 1).title)
+    AllGather over X (4 devices), 1 MB: step 1 of 3: 6 µs, 250 kB on the busiest link
     """
     filled = _filled(trace, step)
     said = str(trace.steps[step - 1]) if step else "the start"
@@ -84,6 +92,14 @@ def trace_ends(trace: Trace) -> Picture:
 
     A row is a chip, and each block has a number and a colour. In an AllToAll, a part's
     number is the chip that it is for, and its colour is the chip that it comes from.
+
+    >>> from shardmath.collectives.simulator import simulate
+    >>> from shardmath.hardware.mesh import Mesh
+    >>> from shardmath.hardware.networks import network
+    >>> mesh = Mesh(network("v5e:4x4"), {"X": 4, "Y": 4})
+    >>> trace = simulate("all_gather", 1e6, mesh, "X")
+    >>> len(trace_ends(trace).panels)
+    2
     """
     title, op = trace.priced.collective.title, trace.priced.collective.op
     foot = {"all_to_all": "number: for whom", "permute": "number: from whom"}.get(op)

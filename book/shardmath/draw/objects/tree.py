@@ -85,6 +85,10 @@ def domains(*networks: Network) -> Picture:
 
     Raises:
         ValueError: there are no arguments, or one is not an NVLinkDomain.
+
+    >>> from shardmath.hardware.networks import network
+    >>> print(domains(network("h100:8"), network("gb200:72")).title)
+    8 H100 on NVLink and 72 GB200 on NVLink
     """
     for network in networks:
         if not isinstance(network, Network):

@@ -18,6 +18,9 @@ def row_blocks(counts: Sequence[int], rows: int) -> Picture:
 
     Raises:
         ValueError: there are no experts or too many, or a count is not a whole number.
+
+    >>> print(row_blocks([300, 5], rows=128).desc)
+    The experts have 300, 5 rows. They fill 4 blocks of 128, of which 60% is useful.
     """
     (rows,) = positive_int(rows=rows)
     if not 1 <= len(counts) <= 12:

@@ -12,7 +12,11 @@ from ..kinds import Chapter, Question
 
 
 def chapters() -> list[str]:
-    """Numbers of the chapters that have questions, in order: "01", …"""
+    """Numbers of the chapters that have questions, in order: "01", …
+
+    >>> chapters()[:3]
+    ['01', '02', '03']
+    """
     # Not a folder: on a page each chapter's questions lie in an archive of their own.
     path = importlib.import_module(__package__).__path__
     names = [module.name for module in pkgutil.iter_modules(path)]
@@ -55,6 +59,10 @@ def records(module: ModuleType) -> list[Question]:
 
     Raises:
         ValueError: an id that is taken, or that is not of the module's chapter.
+
+    >>> from shardmath.exercises.answers import ch01
+    >>> [one.id for one in records(ch01)][:3]
+    ['01.1', '01.2', '01.3']
     """
     number = module.__name__.rpartition(".ch")[2]
     found: dict[str, Question] = {}

@@ -29,7 +29,12 @@ class Slip:
 
 
 def scaled(name: str, factor: float, says: str) -> Slip:
-    """The slip that multiplies the right value by `factor`."""
+    """The slip that multiplies the right value by `factor`.
+
+    >>> half = scaled("half", 0.5, "Both directions of the link carry bytes.")
+    >>> half.wrong(8.0)
+    4.0
+    """
     return Slip(name, lambda right: factor * right, says)
 
 

@@ -127,6 +127,15 @@ def read(
             collective can't be read and is not `stated`, or is not reached from the
             entry. Because of these errors, no collective is lost, except those of
             kernels that name no mesh axis.
+
+    >>> text = '''HloModule jit_f, num_partitions=4
+    ... ENTRY %main (a: f32[8]) -> f32[32] {
+    ...   %a = f32[8]{0} parameter(0)
+    ...   ROOT %g = f32[32]{0} all-gather(%a), replica_groups=[1,4]<=[4], dimensions={0}
+    ... }'''
+    >>> (one,) = read(text, {"X": 4})
+    >>> print(one.collective)
+    AllGather over X (4 devices), 128 bytes: each sends 96 bytes
     """
     module = parse(text)
     program = _Program(module, _checked(module, mesh), _turns(trips), _stated(stated))

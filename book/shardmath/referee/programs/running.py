@@ -99,6 +99,12 @@ def drawn(
     Raises:
         ValueError: an argument is not an array of `sharding`, or it has a format for
             which there are no random values here, such as int8.
+
+    >>> from shardmath.sharding import array
+    >>> mesh = jax.make_mesh((4, 2), ("X", "Y"))
+    >>> (x,) = drawn(mesh, array("f32[I_X, J_Y]", mesh.shape, I=8, J=6))
+    >>> x.shape, x.addressable_shards[0].data.shape
+    ((8, 6), (2, 3))
     """
     rng = np.random.default_rng(seed)
     found = []
@@ -159,6 +165,12 @@ def by_hand(
         operands: the placement of each argument.
         out: the placement of the result.
         check: whether JAX checks that replicated results really are replicated.
+
+    >>> mesh = jax.make_mesh((8,), ("X",))
+    >>> x = place(np.arange(16.0), mesh, "x[I_X]")
+    >>> total = by_hand(lambda x: jax.lax.psum(x.sum(), "X"), mesh, ["x[I_X]"], ())
+    >>> float(jax.jit(total)(x))
+    120.0
     """
     return jax.shard_map(
         body,

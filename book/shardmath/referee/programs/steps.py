@@ -101,6 +101,13 @@ def train_step(
 
     Returns:
         The jitted function, and its arguments as shapes: the state, tokens and targets.
+
+    >>> from shardmath.training import fsdp
+    >>> tiny = Model("tiny", 2, 64, 256, 8, 8, 8, 1000)
+    >>> mesh = jax.make_mesh((8,), ("X",))
+    >>> fn, (state, tokens, targets) = train_step(fsdp("X"), tiny, mesh, seqs=8, seq=16)
+    >>> tokens.shape
+    (8, 16)
     """
     pins = _pins(strategy, model, mesh, seqs, seq, remat, dtype)
     wide = _weights(pins, model, "fp32", strategy.state)
