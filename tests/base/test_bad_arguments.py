@@ -40,7 +40,7 @@ from shardmath.hardware.mesh import Mesh
 from shardmath.hardware.networks.usual import usual
 from shardmath.hardware.number_formats import E4M3
 from shardmath.hardware.waves import dispatch
-from shardmath.measured import RUNS, conventions, serving_fit
+from shardmath.measured import RUNS, conventions
 from shardmath.measured import served as served_rows
 from shardmath.referee import hlo, ledger
 from shardmath.referee.compilers import targets
@@ -690,8 +690,6 @@ def test_sizes_of_32_bits_do_not_overflow():
         lambda: targets.target("q" * 1000 + ":8"),
         lambda: served_rows.gate(LONG),
         lambda: served_rows.gate([LONG]),
-        lambda: serving_fit.serving_errors(LONG),
-        lambda: serving_fit.serving_errors([LONG]),
         lambda: conventions.flops_per_token(8e9, 64, LONG),
         lambda: guess({"a": True, "b" * 1000: 3}),
         lambda: H100.fact(LONG),

@@ -17,9 +17,9 @@ from shardmath.inference import (
     Server,
     closed_loop,
     held,
-    keys_seen,
     smallest_layout,
 )
+from shardmath.inference.server import keys_seen
 from shardmath.transformer import kv_cache, model, recurrent_state
 
 FP8 = Formats("fp8")

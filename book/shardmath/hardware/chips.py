@@ -179,6 +179,15 @@ of its memory is SRAM: see onchip_bytes and onchip_bandwidth
         """
         return self.cores * self.lanes * self.clock
 
+    @property
+    def half(self) -> str:
+        """The 16-bit format of its matmuls: bf16, or fp16 if it has no bf16.
+
+        >>> H100.half, V100.half
+        ('bf16', 'fp16')
+        """
+        return "bf16" if "bf16" in self.flops else "fp16"
+
     def _rates(self, prefix: str, what: str) -> ByPrecision:
         rates = {
             name.removeprefix(prefix): fact.value

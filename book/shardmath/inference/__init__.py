@@ -18,7 +18,7 @@ from .load import (
     open_loop,
     slots,
 )
-from .server import Server, StepTime, keys_seen
+from .server import Server, StepTime
 from .setting import BITS, Batch, Formats, Layout
 
 __all__ = [
@@ -43,7 +43,6 @@ __all__ = [
     "closed_loop",
     "disaggregated",
     "held",
-    "keys_seen",
     "open_loop",
     "slots",
     "smallest_layout",

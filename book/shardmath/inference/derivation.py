@@ -19,7 +19,7 @@ from ..hardware.networks.wiring import Switch
 from ..training.experts import copies
 from ..transformer import Matmul, Model, cached_values, recurrent_state
 from ..transformer.architecture import checked
-from .setting import WIDE, Formats, Layout
+from .setting import Formats, Layout
 
 HIDDEN = ("F", "Fdense", "Fshared")  # split by tensor parallelism, as heads are
 HEADS = ("N", "Nkey", "Nvalue", "Nindex")
@@ -138,7 +138,7 @@ def amounts(model: Model, chip: Chip, layout: Layout, formats: Formats) -> Amoun
     params = head.weight.count(model.dims)
     split = params / layout.tensor
     found.append(
-        Kernel("head", split, 2.0 * split, 2.0 * split, _wide(chip), 1),
+        Kernel("head", split, 2.0 * split, 2.0 * split, chip.half, 1),
     )
     return Amounts(
         tuple(found),
@@ -178,7 +178,7 @@ def _products(
         if kind == "attention":
             width, stored = formats.attention_bytes, formats.attention or stored
         if kind == "router":
-            width, precision = 2.0, _wide(chip)
+            width, precision = 2.0, chip.half
         else:
             precision = formats.compute(chip, stored)
         yield Kernel(kind, params, width * params, 2.0 * met, precision, count)
@@ -207,10 +207,6 @@ def ways(line: Matmul, layout: Layout, model: Model) -> int:
     if {*dims} & {*HEADS, *HIDDEN}:
         return layout.tensor
     return 1
-
-
-def _wide(chip: Chip) -> str:
-    return WIDE if WIDE in chip.flops else "fp16"
 
 
 # ------------------------------------------------------------ the cache, attention

@@ -27,7 +27,7 @@ from ..transformer.architecture import checked
 from .capacity import PAGE, RESERVE, Capacity, capacity, held, share_kept
 from .derivation import Amounts, Kernel, Wires, amounts, network_of, wires
 from .efficiencies import MEMORY, Calibration, calibration
-from .setting import WIDE, Batch, Formats, Layout
+from .setting import Batch, Formats, Layout
 
 NETWORK = efficiencies().network
 
@@ -228,12 +228,11 @@ class Server:
         def likely(precision: str) -> float:
             return reached.matmul * sustained(chip, precision)
 
-        wide = WIDE if WIDE in chip.flops else "fp16"
         return Linear(
             *(f(some) for some in (inner, routed, head)
               for f in (read, lambda x: math(x, printed), lambda x: math(x, likely))),
-            1 / printed(wide),
-            1 / (reached.attention * sustained(chip, wide)),
+            1 / printed(chip.half),
+            1 / (reached.attention * sustained(chip, chip.half)),
             self.wires.summed + self.wires.dealt + self.wires.sent,
         )  # fmt: skip
 

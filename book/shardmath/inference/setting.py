@@ -107,7 +107,7 @@ class Formats:
         wanted = "fp4" if wanted in FOUR_BITS else wanted
         if wanted in chip.flops:
             return wanted
-        return WIDE if WIDE in chip.flops else "fp16"
+        return chip.half
 
 
 @dataclass(frozen=True)

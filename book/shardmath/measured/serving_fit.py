@@ -24,15 +24,11 @@ A comment in the code marks each of them.
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cache
 from operator import mul
 
-from ..base.tables import Table, table
 from ..inference.efficiencies import FITTED, Calibration, calibration
-from ..transformer.flops import one_of
 from .fit import Errors, dot, solved
 from .fit_rows import GENERATIONS
-from .serving import serving
 from .serving_answers import MEANS, FilledRow, bound, predicted, regime, setting
 from .serving_rows import ServingRow
 
@@ -117,12 +113,6 @@ def derived(rows: Iterable[ServingRow], at: Calibration) -> tuple[Predicted, ...
         except ValueError:  # `serving_answer` gives the reason
             continue
     return tuple(found)
-
-
-@cache
-def shipped() -> tuple[Predicted, ...]:
-    """The rows of the book's table, predicted with the numbers of the file."""
-    return derived(serving(), calibration())
 
 
 def fitted_to(one: Predicted) -> bool:
@@ -217,35 +207,3 @@ def errors(
         alike = found.setdefault(by(one), {})
         alike.setdefault(one.row.family, []).append(ratio)
     return {name: Errors(found[name]) for name in sorted(found)}
-
-
-def serving_errors(by: str = "regime", group: str = "family") -> Table:
-    """The errors on the book's rows as a table, for a page.
-
-    Args:
-        by: the groups of errors: "regime", "model", "generation", "engine" or "source".
-        group: the rows that are left out together: "family", "model" or "generation".
-
-    Returns:
-        For each group: rows, mean and median error, and the range of measured ÷
-        predicted that holds 8 of 10 rows.
-
-    Raises:
-        ValueError: another value of `by` or `group`.
-    """
-    names: dict[str, Callable[[Predicted], str]] = {
-        "regime": lambda one: one.regime,
-        "model": lambda one: f"{one.row.metric} {one.row.model.name}",
-        "generation": lambda one: f"{one.row.metric} {one.generation}",
-        "engine": lambda one: f"{one.row.metric} {one.row.engine or '–'}",
-        "source": lambda one: f"{one.row.metric} {one.row.source}",
-    }
-    one_of(tuple(names), by=by)
-    one_of(tuple(GROUPS), group=group)
-    rows = [
-        (name, one.rows, f"{one.mean:.0%}", f"{one.median:.0%}",
-         f"{one.band[0]:.2f} to {one.band[1]:.2f}")
-        for name, one in errors(shipped(), names[by], group).items()
-    ]  # fmt: skip
-    head = (by, "rows", "mean error", "median error", "measured over predicted")
-    return table(head, rows)

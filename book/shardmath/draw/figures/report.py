@@ -132,7 +132,7 @@ def draw(
     of = MODELS[model]
     try:
         found = solve(
-            of, seq, convention, chip, precision=_precision(chip), params=params,
+            of, seq, convention, chip, precision=_half(chip), params=params,
             chips=chips, batch=batch, tokens=tokens * 1e9,
             **{name: values[name] * UNITS[name]},
         )  # fmt: skip
@@ -142,12 +142,12 @@ def draw(
     return _drawing(found, name, of.name, (), idle)
 
 
+def _half(chip: str) -> str:
+    return chips.find(chip).half
+
+
 def _name(figure: str) -> str:
     return figure.removeprefix("total_")
-
-
-def _precision(chip: str) -> str:
-    return "bf16" if "bf16" in chips.find(chip).flops else "fp16"
 
 
 def _drawing(

@@ -59,8 +59,7 @@ def peak(chip: Chip, parts: int = 1) -> str:
     Raises:
         Unpublished: no source states the peak. It is a ValueError.
     """
-    precision = "fp16" if "flops.bf16" not in chip.facts else "bf16"  # V100: fp16
-    return f"{show(chip.flops[precision] / parts, 'FLOPs/s')} in {precision}"
+    return f"{show(chip.flops[chip.half] / parts, 'FLOPs/s')} in {chip.half}"
 
 
 def outside(chip: Chip, links: str, others: str, end: float) -> Iterator[str]:
