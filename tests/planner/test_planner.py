@@ -217,7 +217,7 @@ def test_ties_go_to_the_mesh_with_fewest_axes():
     assert found.best.axes == {"pipeline": 16, "zero": 128, "tensor": 8}  # Meta's
     low, _ = found.best.prediction.band
     assert low * found.best.seconds <= found.fastest.seconds < found.best.seconds
-    assert "1 axis fewer" in found.reason
+    assert "1 fewer axis" in found.reason
     assert str(show(found.fastest.seconds, "s")) in str(found)
 
 

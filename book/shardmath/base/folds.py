@@ -8,7 +8,7 @@ HELD = re.compile(rf"^{HOLDS} .*\n?", re.MULTILINE)
 IMPORT = re.compile(r"(import|from) ")
 LIVE = re.compile(r"\s*live\([^()]*\)\s*")
 SETUP = "Setup"
-LIVE_WORDS = "The call of this figure"
+LIVE_WORDS = "The function call behind this figure"
 
 
 def fold_words(source: str, is_first: bool, title: str | None = None) -> str | None:
@@ -20,7 +20,7 @@ def fold_words(source: str, is_first: bool, title: str | None = None) -> str | N
         title: the ``fold`` of the cell's metadata, if it has one.
 
     >>> fold_words("import jax", is_first=True), fold_words('live("ring")', False)
-    ('Setup', 'The call of this figure')
+    ('Setup', 'The function call behind this figure')
     >>> fold_words("x = 1", False, title="How the table is computed")
     'How the table is computed'
     >>> fold_words("x = 1", is_first=True)

@@ -208,18 +208,19 @@ class Plan:
         slower = best.seconds / fastest.seconds - 1
         axes, others = len(best.axes), len(fastest.axes)
         if axes < others:
-            few = pluralize(str(others - axes), "axes")
-            reason = f"it has {few} fewer to get right"
+            count, kind = pluralize(str(others - axes), "axes").split()
+            reason = f"it has {count} fewer {kind} to get right"
         elif "context" in fastest.axes and "context" not in best.axes:
             reason = "it does not split sequences, of which there are enough"
         elif best.candidate.exposed < fastest.candidate.exposed:
-            reason = "it leaves less time exposed"
+            reason = "it loses less time to exchanges that nothing hides and to waiting"
         else:
             reason = "it is simpler to run"
         return (
-            f"The fastest by prediction is {_mesh(fastest)} ({fastest.settings}) with "
-            f"{show(fastest.seconds, 's')}. The recommended mesh is {slower:.1%} "
-            f"slower, which is inside the band of its prediction, and {reason}."
+            f"The mesh with the shortest predicted time, "
+            f"{show(fastest.seconds, 's')}, is {_mesh(fastest)} ({fastest.settings}). "
+            f"The recommended mesh is {slower:.1%} slower, which is less than the "
+            f"error of the predictions, and {reason}."
         )
 
     def why_not(self, **sizes: int) -> str:

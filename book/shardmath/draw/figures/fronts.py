@@ -50,9 +50,10 @@ def draw(pace: int, model: str, lengths: str, lines: str) -> Drawing:
         name = max(kept, key=lambda one: kept[one].per_chip)
         one = kept[name]
         summary += (
-            f"Of those that give a user {pace} tokens/s, a {name.partition(',')[0]} "
-            f"makes the most per chip: {one.per_chip:,.0f} tokens/s in "
-            f"{name.partition(', ')[2]}, with {_named(one)}."
+            f"Of those that give a user {pace} tokens/s, one with "
+            f"{name.partition(',')[0]} chips makes the most per chip: "
+            f"{one.per_chip:,.0f} tokens/s in {name.partition(', ')[2]} "
+            f"({_named(one)})."
         )
     else:
         summary += f"None of them gives a user {pace} tokens/s."

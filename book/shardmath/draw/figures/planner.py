@@ -56,10 +56,10 @@ def _place(number: int) -> str:
     """The rank of a mesh in words.
 
     >>> _place(1), _place(2), _place(23)
-    ('the recommended', '2nd choice', '23rd choice')
+    ('the recommended one', '2nd choice', '23rd choice')
     """
     if number == 1:
-        return "the recommended"
+        return "the recommended one"
     late = "th" if 10 < number < 20 else {1: "st", 2: "nd", 3: "rd"}.get(number % 10)
     return f"{number}{late or 'th'} choice"
 
@@ -118,10 +118,11 @@ def draw(
     summary = (
         f"{_place(at).capitalize()} of {every.fitting:,} meshes that fit: "
         f"{_said(trial)}. "
-        f"A step takes at least {show(likely.bound, 's')} and likely "
+        f"A step takes at least {show(likely.bound, 's')} and most likely "
         f"{show(likely.seconds, 's')} (8 of 10 runs: {show(likely.low, 's')} to "
-        f"{show(likely.high, 's')}), {show(rate, '')} tokens/s, "
-        f"an MFU of {found.mfu(trial):.0%}; {found.why(trial)}. {found.reason}"
+        f"{show(likely.high, 's')}). That is {show(rate, '')} tokens/s, or an MFU of "
+        f"{found.mfu(trial):.0%}. Where the time goes: {found.why(trial)}. "
+        f"{found.reason}"
     )
     data = {
         "best": dict(found.best.axes),

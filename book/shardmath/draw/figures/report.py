@@ -213,16 +213,16 @@ def _summary(
     """A text on the given figure, its meaning, and a printed share's convention."""
     rate = f"{name} trains at {_text(found, 'tokens_per_second')} per {found.chip.name}"
     start = {
-        "mfu": f"An MFU of {found.mfu:.1%} counting {NAMES[found.convention]}",
+        "mfu": f"An MFU of {found.mfu:.1%} that counts {NAMES[found.convention]}",
         "step_seconds": f"A step of {_text(found, 'step_seconds')}",
         "chip_hours": f"A run of {_text(found, 'chip_hours')} chip-hours",
         "days": f"A run of {_text(found, 'days')}",
     }
     said = [f"{start[given]} means that {rate}." if given in start else f"{rate}."]
     others = [one for one in CONVENTIONS if given != "mfu" or one != found.convention]
-    *ways, last = (f"{shares[way]:.1%} counting {NAMES[way]}" for way in others)
+    *ways, last = (f"{shares[way]:.1%} if we count {NAMES[way]}" for way in others)
     said.append(
-        f"This rate is an MFU of {', '.join(ways)} and {last}, and an HFU of "
+        f"The same rate is an MFU of {', '.join(ways)} and {last}, and an HFU of "
         f"{shares['hardware']:.1%} if every layer runs forward twice."
     )
     if found.tokens:

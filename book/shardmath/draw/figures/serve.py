@@ -136,13 +136,13 @@ def _summary(load: ServedLoad, price: int) -> str:
     most = f"{load.capacity:.3g} requests/s"
     if load.result is None:
         return (
-            f"{one.deployment.words} cannot do {one.rate:g} requests/s of "
-            f"{one.input:,} + {one.output:,} tokens: the most is about {most}."
+            f"{one.deployment.words} cannot do {one.rate:g} requests/s with "
+            f"{one.input:,} + {one.output:,} tokens each. It can do about {most}."
         )
     said = []
     for metric in METRICS:
         bound, found, low, high = load.times(metric)
-        words = f"the {metric.upper()} is at least {show(bound, 's')} and likely "
+        words = f"the {metric.upper()} is at least {show(bound, 's')} and most likely "
         words += show(found, "s")
         if low is not None:
             words += f" (8 of 10 servers: {show(low, 's')} to {show(high, 's')})"
@@ -150,9 +150,9 @@ def _summary(load: ServedLoad, price: int) -> str:
     user = 1 / load.times("tpot")[1]
     return (
         f"With {pluralize(f'{one.rate:g}', 'requests/s')} of {one.input:,} + "
-        f"{one.output:,} tokens, {', and '.join(said)}. Each user reads {user:.3g} "
+        f"{one.output:,} tokens, {', and '.join(said)}. Each user gets {user:.3g} "
         f"tokens/s, and a million tokens cost ${one.dollars(price / 100):.3g}. The "
-        f"most is about {most}."
+        f"server can keep up with about {most}."
     )
 
 
