@@ -20,10 +20,12 @@ from dataclasses import replace
 from pathlib import Path
 
 from shardmath.inference import efficiencies as serving_efficiencies
+from shardmath.inference.efficiencies import calibration
 from shardmath.measured import fit_rows, serving_fit
 from shardmath.measured.fit import Errors, errors, fit, left_out, quantiles
 from shardmath.measured.fit_rows import Row
 from shardmath.measured.planned import outcome, public_jobs
+from shardmath.measured.serving import serving
 from shardmath.training.efficiencies import FITTED, Efficiencies
 
 PACKAGE = Path(fit_rows.__file__).parent.parent
@@ -94,7 +96,7 @@ def served(text: str) -> str:
     Args:
         text: the current text of the file.
     """
-    rows = serving_fit.shipped()
+    rows = serving_fit.derived(serving(), calibration())
     inside = [row for row in rows if serving_fit.fitted_to(row)]
     whole = serving_fit.fit(inside)
     without = serving_fit.left_out(rows, serving_fit.GROUPS["family"])

@@ -54,6 +54,7 @@ def test_megatron_accepts_what_it_is_told():
     assert "--account-for-loss-in-pipeline-split" not in even
     shared = plan("llama 3 8b", "h100:8", "1M", fixed={"data": 2, "fsdp": 4})
     assert flags(shared.flags())["--num-distributed-optimizer-instances"] == "2"
+    assert flags(shared.flags())["--ckpt-format"] == "fsdp_dtensor"  # no other is taken
 
 
 def test_megatron_is_told_to_shard_only_what_the_plan_shards():
@@ -106,15 +107,22 @@ def test_megatron_is_told_how_many_layers_to_compute_again():
     said = flags(f"Megatron: {megatron(found.job, half)}")
     assert said["--recompute-method"] == "block"
     assert said["--recompute-num-layers"] == "10"
+    chunks = replace(half, chunks=5)  # Megatron counts within a chunk, of 4 layers
+    assert "--recompute-num-layers 2" in megatron(found.job, chunks)
 
 
 def test_embedding_and_head_count_as_layers_only_where_that_helps():
-    """On 3 stages, neither 80 layers nor 82 are equally many."""
+    """On 3 stages, neither 80 layers nor 82 are equally many: each stage is listed."""
     options = {"fixed": {"tensor": 8, "pipeline": 4}, "top": 1, "chunks": 1}
     found = plan("llama 3 70b", "h100:64", "1M", **options)
     one = found.best.candidate
     three = replace(one, sizes={**one.sizes, "pipeline": 3})
     assert "--account-for" not in megatron(found.job, three)
+    listed = '--pipeline-model-parallel-layout "Et*27|t*27|t*26,L"'
+    assert listed in megatron(found.job, three)
+    chunks = megatron(found.job, replace(three, chunks=9))
+    assert "--num-virtual-stages" not in chunks  # the layout tells how many
+    assert chunks.count("|") == 3 * 9 - 1
     longer = replace(found.job, model=replace(LLAMA_3_70B, layers=82))
     assert "--account-for-loss-in-pipeline-split" in megatron(longer, one)
 
@@ -179,3 +187,12 @@ def test_fewer_chips_are_named_where_they_are_faster():
     assert found.fewer.fastest.seconds < found.fastest.seconds
     assert "8,192 of the chips would be faster" in str(found)
     assert plan("llama 3 8b", "h100:64", "1M").fewer is None
+
+
+@pytest.mark.parametrize(("keys", "said"), [("ring", "ring"), ("gather", "all_gather")])
+def test_maxtext_is_told_what_context_parallelism_does_with_keys(keys, said):
+    options = {"fixed": {"context": 2}, "keys": keys, "top": 1}
+    found = plan("llama 3 8b", "v5p:2x2x4", "1M", **options)
+    assert f"context_parallel_strategy={said}" in maxtext(
+        found.job, found.best.candidate
+    )

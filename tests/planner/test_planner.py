@@ -221,6 +221,24 @@ def test_ties_go_to_the_mesh_with_fewest_axes():
     assert str(show(found.fastest.seconds, "s")) in str(found)
 
 
+@pytest.mark.parametrize(
+    ("model", "machine", "seqs", "seq", "axes"),
+    [
+        # Data parallelism is no axis that a deeper pipeline could save.
+        ("llama 3 405b", "h100:512", 288, 8192,
+         {"pipeline": 8, "zero": 4, "context": 2, "tensor": 8}),  # as in MLPerf v5.0
+        ("gpt-3", "h100:512", 2048, 2048, {"pipeline": 16, "zero": 16, "tensor": 2}),
+        # No second copy of the weights within a node that could share one.
+        ("llama 3 8b", "h100:8", 128, 8192, {"fsdp": 8}),
+        # Experts go over as many chips as possible.
+        ("gpt-oss-120b", "gb200:64", 1280, 4096, {"expert": 64}),
+    ],
+)  # fmt: skip
+def test_few_chips_share_a_sequence(model, machine, seqs, seq, axes):
+    found = plan(model, machine, seqs * seq, seq)
+    assert found.best.axes == axes
+
+
 def test_sequences_are_not_split_where_there_are_enough():
     found = plan(LLAMA_3_8B, "h100:8", "1M")
     assert "context" not in found.best.axes

@@ -11,7 +11,6 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
-from math import prod
 from typing import NamedTuple
 
 from ..planner import Plan, Trial, plan
@@ -118,9 +117,8 @@ def split(run: Run) -> ModelSplit:
 
 def split_of_plan(trial: Trial) -> ModelSplit:
     """The model parallelism of a mesh that the planner found."""
-    folded = prod(trial.candidate.sizes[axis] for axis in trial.candidate.folded)
     ways = {axis: trial.sizes[axis] for axis in MODEL_AXES}
-    return ModelSplit(**{**ways, "expert": ways["expert"] * folded})
+    return ModelSplit(**{**ways, "expert": trial.candidate.experts_over})
 
 
 def public_jobs(some: Iterable[Row] | None = None) -> tuple[PublicJob, ...]:

@@ -9,7 +9,7 @@ to those of `training.step(...).memory` and `.prediction`.
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from math import ceil
+from math import ceil, prod
 from typing import NamedTuple
 
 from ..training.amounts import Names, Ways, evaluate
@@ -163,6 +163,12 @@ class Candidate:
     def ways(self) -> dict[str, int]:
         """The size of each kind of parallelism in `patterns.ORDER`."""
         return merged(self.sizes)
+
+    @property
+    def experts_over(self) -> int:
+        """Over how many chips the experts of a layer are divided."""
+        folded = prod(self.sizes[axis] for axis in self.folded)
+        return self.ways["expert"] * folded
 
 
 class OnMesh:

@@ -8,10 +8,13 @@ from collections.abc import Iterator, Mapping
 from math import ceil, prod
 
 from ..training.job import Job
+from ..training.stages import layers_by_place
+from ..transformer import Model
 from .candidates import LATENT, SHARING, Candidate
 from .patterns import COPIES
 
 KEYS = {"ring": "p2p", "gather": "allgather", "ulysses": "a2a"}
+MAXTEXT_KEYS = {"ring": "ring", "gather": "all_gather"}
 ENDS = (
     "--account-for-embedding-in-pipeline-split",
     "--account-for-loss-in-pipeline-split",
@@ -45,16 +48,20 @@ def _megatron(job: Job, one: Candidate) -> Iterator[str]:
         yield f"--tensor-model-parallel-size {tensor} --sequence-parallel"
     if (stages := sizes["pipeline"]) > 1:
         yield f"--pipeline-model-parallel-size {stages}"
-    if one.chunks > 1:
-        yield f"--num-virtual-stages-per-pipeline-rank {one.chunks}"
     pieces = stages * one.chunks
-    if job.model.layers % pieces and (job.model.layers + len(ENDS)) % pieces == 0:
-        yield from ENDS  # the first and the last piece have one layer less each
+    is_even = job.model.layers % pieces == 0
+    has_short_ends = (job.model.layers + len(ENDS)) % pieces == 0
+    if is_even or has_short_ends:
+        if one.chunks > 1:
+            yield f"--num-virtual-stages-per-pipeline-rank {one.chunks}"
+        if not is_even:
+            yield from ENDS  # the first and the last piece have one layer less each
+    else:
+        yield f'--pipeline-model-parallel-layout "{_layout(job.model, pieces)}"'
     if (context := sizes["context"]) > 1:
         yield f"--context-parallel-size {context} --cp-comm-type {KEYS[one.keys]}"
-    experts = sizes["expert"] * prod(one.sizes[axis] for axis in one.folded)
-    if experts > 1:
-        yield f"--expert-model-parallel-size {experts}"
+    if one.experts_over > 1:
+        yield f"--expert-model-parallel-size {one.experts_over}"
     if {"tensor", "copies"} & {*one.folded}:
         yield "--expert-tensor-parallel-size 1"
     if all(sizes[axis] == 1 for axis in SHARING):
@@ -63,6 +70,7 @@ def _megatron(job: Job, one: Candidate) -> Iterator[str]:
         yield "--use-distributed-optimizer --overlap-grad-reduce --overlap-param-gather"
     else:
         yield "--use-megatron-fsdp --data-parallel-sharding-strategy optim_grads_params"
+        yield "--ckpt-format fsdp_dtensor"
     if (copies := sizes["data"]) > 1 and any(sizes[axis] > 1 for axis in SHARING):
         yield f"--num-distributed-optimizer-instances {copies}"
     yield from _recomputed(job, one)
@@ -70,8 +78,20 @@ def _megatron(job: Job, one: Candidate) -> Iterator[str]:
     yield f"--seq-length {job.seq}"
 
 
+def _layout(model: Model, pieces: int) -> str:
+    """The embedding, the layers, the heads and the loss, cut into pieces in order.
+
+    >>> from ..transformer import LLAMA_3_70B
+    >>> _layout(LLAMA_3_70B, 3)
+    'Et*27|t*27|t*26,L'
+    """
+    layers = "|".join(f"t*{n}" for n in layers_by_place(model.layers, pieces))
+    return f"E{layers}{',m' * model.predictors},L"
+
+
 def _recomputed(job: Job, one: Candidate) -> Iterator[str]:
-    layers = ceil(job.model.layers / one.sizes["pipeline"])
+    # Megatron counts the layers of a chunk, and only whole ones.
+    layers = ceil(job.model.layers / (one.sizes["pipeline"] * one.chunks))
     again = one.recompute
     if again.remat == "full" and again.share == 1:
         yield "--recompute-granularity full --recompute-method uniform"
@@ -120,6 +140,8 @@ def maxtext(job: Job, one: Candidate, slices: int = 1, devices: int = 1) -> str:
     said.append(f"per_device_batch_size={job.seqs / one.microbatches / count:g}")
     if one.microbatches > 1:
         said.append(f"gradient_accumulation_steps={one.microbatches}")
+    if "context" in sizes and one.keys in MAXTEXT_KEYS:
+        said.append(f"context_parallel_strategy={MAXTEXT_KEYS[one.keys]}")
     if one.shards == "zero":
         said.append("shard_optimizer_over_data=True")
     policy = MAXTEXT_REMAT.get(one.recompute.remat, "custom")

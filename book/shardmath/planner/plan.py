@@ -34,7 +34,7 @@ from ..transformer.flops import one_of
 from .candidates import Candidate, RematShare, schedule_of
 from .flags import maxtext, megatron
 from .patterns import ORDER, strategy
-from .search import Search, Space, recomputes
+from .search import DIVIDING, Search, Space, chips_per_sequence, recomputes
 
 LEFT_OUT = (
     "other orders of the axes on the network, and meshes whose axes share a ring "
@@ -45,6 +45,7 @@ LEFT_OUT = (
 )
 KILO = {"k": 2**10, "m": 2**20, "g": 2**30}
 UNEVEN = 1.05  # work of the slowest stage ÷ the mean, above which we mention it
+PADDED = 128  # Megatron pads the vocabulary to a multiple of this, so GPUs can share it
 HEADROOM = 0.10  # the share of the memory that a plan leaves free
 
 
@@ -204,14 +205,17 @@ class Plan:
         """Why the recommended mesh is recommended, in words."""
         best, fastest = self.best, self.fastest
         if best.candidate is fastest.candidate:
-            return "It is also the fastest by prediction."
+            return "Its predicted time is also the shortest."
         slower = best.seconds / fastest.seconds - 1
-        axes, others = len(best.axes), len(fastest.axes)
+        axes, others = (len({*one.axes} & {*DIVIDING}) for one in (best, fastest))
+        each, other = (chips_per_sequence(one.sizes) for one in (best, fastest))
         if axes < others:
             count, kind = pluralize(str(others - axes), "axes").split()
             reason = f"it has {count} fewer {kind} to get right"
         elif "context" in fastest.axes and "context" not in best.axes:
             reason = "it does not split sequences, of which there are enough"
+        elif each < other:
+            reason = f"{each} instead of {other} chips share the work on a sequence"
         elif best.candidate.exposed < fastest.candidate.exposed:
             reason = "it loses less time to exchanges that nothing hides and to waiting"
         else:
@@ -219,8 +223,8 @@ class Plan:
         return (
             f"The mesh with the shortest predicted time, "
             f"{show(fastest.seconds, 's')}, is {_mesh(fastest)} ({fastest.settings}). "
-            f"The recommended mesh is {slower:.1%} slower, which is less than the "
-            f"error of the predictions, and {reason}."
+            f"The recommended mesh is {slower:.1%} slower, which is inside the "
+            f"band of its prediction, and {reason}."
         )
 
     def why_not(self, **sizes: int) -> str:
@@ -358,9 +362,15 @@ class Plan:
         some = self.search.counts
         tried = pluralize(f"{some['tried']:,}", "meshes")
         near = "" if self.search.space.every else " and are not far from the fastest"
+        new = ""
+        if some["left out"]:
+            new = (
+                f"; {some['left out']:,} were not timed, because no published run on "
+                "such chips resembles them"
+            )
         return (
             f"{tried}: {some['admitted']:,} admitted by model and network, "
-            f"{some['fitting']:,} of them fit in memory{near}"
+            f"{some['fitting']:,} of them fit in memory{near}{new}"
         )
 
     @property
@@ -420,9 +430,9 @@ def plan(
     model has several, and context parallelism with under 4,096 tokens of a sequence per
     chip. A mesh ties with the fastest one if the shortest predicted time is in the band
     of the mesh's own prediction. Among the ties we recommend the mesh with the fewest
-    axes, where all axes of data parallelism count as one (see `search.simplicity`). If
-    several with equally few axes are about equally fast, we recommend the one that
-    leaves the least time exposed.
+    axes, where data and expert parallelism do not count (see `search.simplicity`). If
+    several with equally few axes are about equally fast, we recommend the one in which
+    the fewest chips work on a sequence.
 
     Args:
         model: a model, or a name for `transformer.model`.
@@ -454,13 +464,14 @@ def plan(
         A `Plan`, whose `step` gives the derivation of each of its meshes.
 
     Assumes:
-        All that `training.step` assumes. With FSDP, chips that share a sequence or have
-        different experts also shard the other weights. With ZeRO-1 each of these chips
-        has a copy of the other weights, and they shard only the optimizer state.
+        All that `training.step` assumes. The vocabulary is padded to a multiple of 128,
+        because tensor parallelism divides it. With FSDP, chips that share a sequence or
+        have different experts also shard the other weights. With ZeRO-1 each of these
+        chips has a copy of the other weights, and they shard only the optimizer state.
         Weights are sharded by whole rows, so with FSDP the number of chips has to
-        divide the width of the model. ZeRO-1 on GPUs shards the state over as many
-        chips as divide the width. If a framework pads its arrays, it can use all chips,
-        which takes less memory. See `Plan.left_out`.
+        divide the width of the model. ZeRO-1 on GPUs shards the state over the largest
+        group of chips whose size divides the width. If a framework pads its arrays, it
+        can use all chips, which takes less memory. See `Plan.left_out`.
 
     Raises:
         ValueError: an unknown model or machine, a machine of several kinds of chips,
@@ -474,6 +485,7 @@ def plan(
     model = find_model(model) if isinstance(model, str) else model
     if not isinstance(model, Model):
         raise ValueError(f"model = {short_repr(model)}: must be a `transformer.Model`")
+    model = replace(model, vocab=math.ceil(model.vocab / PADDED) * PADDED)
     found = network(machine)
     if not isinstance(found.chip, Chip):
         raise ValueError(f"machine = {found.name}: must be made of one kind of chip")

@@ -3,9 +3,12 @@
 On each mesh that the model admits, the search tries sizes of a microbatch and chunks of
 a pipeline, each with only as much recomputation as memory requires. A candidate ties
 with the fastest one if the shortest time is in the band of the candidate's own
-prediction. Among the ties the search recommends the one with the fewest axes, because
-each axis is one more thing to get right. If several with equally few axes are about
-equally fast, it recommends the one that leaves the least time exposed.
+prediction. Among the ties the search recommends the one with the fewest axes that
+divide the work on a sequence (pipeline, context and tensor parallelism), because each
+is one more thing to get right. If several with equally few axes are about equally fast,
+it recommends the one that divides a sequence among the fewest chips, as the guide of
+Megatron Core for mixtures of experts advises: keep model parallelism small, and use the
+rest of the chips for data parallelism.
 
 We cannot tell how accurate the prediction for a mesh is if no published run resembles
 this mesh. So the search proposes two things only if nothing else fits: kinds of
@@ -14,7 +17,7 @@ sequence that are shorter than in any published run.
 """
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from math import ceil, inf, prod
@@ -46,6 +49,7 @@ from .patterns import COPIES, FOLDS, LAID, ORDER, SHARDS, merged, pattern, with_
 
 PRUNED = 1.05  # candidates that take this many times as long as a tie are left out
 SAME = 1.03  # two releases of one framework differ by this factor with equal settings
+DIVIDING = ("pipeline", "context", "tensor")  # axes whose chips share sequences
 UNTRIED = {"Google": ("pipeline",)}  # kinds that no published run uses, by vendor
 # Least recomputation first. "full" may apply to a share of the layers, because some
 # published runs say that they recompute only some.
@@ -283,7 +287,8 @@ class Search:
         if not found:
             return [], None
         tied = [one for one in found if one.seconds <= self.ties * found[0].seconds]
-        return [*_preferred(tied, self.job.seqs), *found[len(tied) :]][:top], found[0]
+        first = _preferred(tied, self.job.seqs, int(self.network.chip.domain))
+        return [*first, *found[len(tied) :]][:top], found[0]
 
     def pattern(self, layout: Sharing, sizes: Sizes, keys: str) -> Derivation | str:
         """The derivation of all meshes with these axes, or why there is none."""
@@ -392,7 +397,8 @@ class Search:
         for layout, sizes in self.admitted:
             untried = self.is_untried(sizes)
             if known and untried:
-                break
+                self.counts["left out"] += 1
+                continue
             try:
                 for one in self._on_sizes(layout, sizes, worst * fastest):
                     known = known or not untried
@@ -578,16 +584,25 @@ def _can_be_timed(
     return True
 
 
-def _preferred(tied: list[Candidate], seqs: int) -> list[Candidate]:
+def _preferred(tied: list[Candidate], seqs: int, domain: int) -> list[Candidate]:
     """The ties, fewest axes first. Among those with equally many axes, the ones within
-    a factor `SAME` of their fastest come first, ordered by exposed time."""
+    a factor `SAME` of their fastest come first. Of these, meshes with several copies of
+    the weights in one domain of fast links come last. The others are in order of the
+    chips that work on a sequence, and if these are equally many, the experts are
+    divided over as many chips as possible. Then the least exposed time decides."""
+
+    def by(one: Candidate) -> tuple[bool, int, int, float]:
+        ways = one.ways
+        copied = copied_within(ways, domain)
+        return copied, chips_per_sequence(ways), -one.experts_over, one.exposed
+
     found = []
     axes = {id(one): simplicity(one.sizes, seqs) for one in tied}
     for count in sorted({*axes.values()}):
         some = [one for one in tied if axes[id(one)] == count]
         least = min(one.seconds for one in some)
         same = [one for one in some if one.seconds <= SAME * least]
-        found += sorted(same, key=lambda one: one.exposed)
+        found += sorted(same, key=by)
         found += [one for one in some if one.seconds > SAME * least]
     return found
 
@@ -595,9 +610,10 @@ def _preferred(tied: list[Candidate], seqs: int) -> list[Candidate]:
 def simplicity(sizes: Sizes, seqs: int) -> int:
     """The number of axes of a mesh that someone has to get right.
 
-    All axes of data parallelism together count as one. Context parallelism counts as
-    three axes if it is not needed, that is, if the batch has at least one sequence for
-    each rank and stage. It then only replaces data parallelism, which is simpler.
+    Data parallelism does not count, and neither does expert parallelism, whose chips
+    have sequences of their own. Context parallelism counts as three axes if it is not
+    needed, that is, if the batch has at least one sequence for each rank and stage. It
+    then only replaces data parallelism, which is simpler.
 
     Args:
         sizes: the sizes of the mesh axes.
@@ -605,14 +621,34 @@ def simplicity(sizes: Sizes, seqs: int) -> int:
 
     >>> eight = {"fsdp": 8, "context": 2}
     >>> simplicity(eight, 256), simplicity(eight, 8)
-    (4, 2)
+    (3, 1)
     """
     axes = {axis for axis, size in merged(sizes).items() if size > 1}
-    copies = axes & set(COPIES)
     ways = ("context", "pipeline", "expert", *COPIES)
     spare = seqs >= prod(sizes.get(axis, 1) for axis in ways)
     needless = 2 * ("context" in axes and spare)
-    return len(axes - copies) + bool(copies) + needless
+    return len(axes & set(DIVIDING)) + needless
+
+
+def chips_per_sequence(ways: Mapping[str, int]) -> int:
+    """The number of chips that work on a sequence: the degree of model parallelism.
+
+    >>> chips_per_sequence({"zero": 8, "pipeline": 4, "context": 1, "tensor": 8})
+    32
+    """
+    return prod(ways.get(axis, 1) for axis in DIVIDING)
+
+
+def copied_within(ways: Mapping[str, int], domain: int) -> bool:
+    """Whether a domain holds several copies of the weights or of their shards.
+
+    Links that are as fast would also reach the chips of the other copies.
+
+    >>> [copied_within({"data": 2, "fsdp": n}, domain=8) for n in (4, 8)]
+    [True, False]
+    """
+    inside = prod(n for axis, n in ways.items() if axis not in ("data", "pipeline"))
+    return ways.get("data", 1) > 1 and inside < domain
 
 
 WORDS = {

@@ -41,13 +41,25 @@ class StageContents:
     mirrored: bool
 
 
+def layers_by_place(layers: int, places: int) -> tuple[int, ...]:
+    """The numbers of layers that the places of a schedule get.
+
+    Any two differ by at most one. The places at both ends get fewer, because the first
+    and the last also compute the embedding and the head.
+
+    >>> layers_by_place(126, 16)
+    (7, 8, 8, 8, 8, 8, 8, 8, 8, 8, 8, 8, 8, 8, 8, 7)
+    """
+    base, more = divmod(layers, places)
+    first = (places - more) // 2  # places at the start that have one layer less
+    return tuple(base + (first <= n < first + more) for n in range(places))
+
+
 @dataclass(frozen=True)
 class Stages:
     """The layers of a model, cut into the places of a schedule.
 
-    A place is a stage, or one of its chunks of layers. The numbers of layers of any two
-    places differ by at most one. The places at both ends get fewer, because the first
-    and the last also compute the embedding and the head.
+    A place is a stage, or one of its chunks of layers; see `layers_by_place`.
     """
 
     model: Model
@@ -65,11 +77,8 @@ class Stages:
     @cached_property
     def places(self) -> tuple[range, ...]:
         """The layers of every place on a path, in order."""
-        count = len(self.schedule.paths[0])
-        base, more = divmod(self.model.layers, count)
-        first = (count - more) // 2  # places at the start that have one layer less
-        sizes = [base + (first <= n < first + more) for n in range(count)]
-        starts = [sum(sizes[:n]) for n in range(count)]
+        sizes = layers_by_place(self.model.layers, len(self.schedule.paths[0]))
+        starts = [sum(sizes[:n]) for n in range(len(sizes))]
         return tuple(range(a, a + n) for a, n in zip(starts, sizes, strict=True))
 
     def stack(self, stage: int) -> Stack:

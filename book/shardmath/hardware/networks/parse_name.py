@@ -75,5 +75,11 @@ def _built(chip: Chip, shape: tuple[int, ...], slices: int) -> Network:
             f"a node joins at most {most} {chip.name}; write the number of nodes in "
             f"front, as in {max(1, each // most)}x{most}"
         )
+    if nodes > 1 and "scale_out_bandwidth" not in chip.facts:
+        raise ValueError(
+            f"no source states the bandwidth of {chip.name} between nodes: give it in "
+            f"Python, as Cluster(network('{chip.id}:{each}'), {nodes}, egress=...), in "
+            "one-way bytes/s of a node"
+        )
     node = (NVLinkDomain if "nvlink" in chip.facts else DirectDomain)(chip, each)
     return Cluster(node, nodes) if nodes > 1 else node
