@@ -87,6 +87,12 @@ ON_VALUES = """() => [...document.querySelectorAll(".sm-control:has(.sm-value)")
         const box = (part) => e.querySelector(part).getBoundingClientRect();
         return box("label > span").right > box(".sm-value").left; })
     .map((e) => e.innerText)"""
+# Values that reach out of their control, into the next one.
+OUTSIDE = """() => [...document.querySelectorAll(".sm-control:has(.sm-value)")]
+    .filter((e) => {
+        const value = e.querySelector(".sm-value").getBoundingClientRect();
+        return value.right > e.getBoundingClientRect().right + 1; })
+    .map((e) => e.innerText)"""
 OVERFLOW = "document.documentElement.scrollWidth - innerWidth"
 
 
@@ -149,10 +155,12 @@ def test_accessible_and_fits_a_phone(new_page, site, site_url, name, kinds):
     if is_live:
         page.wait_for_selector(".sm-controls:not(:disabled)", state="attached")
         assert misplaced(page, 1280) == []
+        assert page.evaluate(OUTSIDE) == []
     show(page, 390, "light")
     page.wait_for_timeout(200)  # the theme looks once more which boxes scroll
     assert page.evaluate(OVERFLOW) <= 0
     assert page.evaluate(ON_VALUES) == []
+    assert page.evaluate(OUTSIDE) == []
     assert not is_live or misplaced(page, 390) == []
     if name in specimens(site):
         added = specimens(site)[name]

@@ -56,10 +56,10 @@ def _place(number: int) -> str:
     """The rank of a mesh in words.
 
     >>> _place(1), _place(2), _place(23)
-    ('the recommended one', '2nd choice', '23rd choice')
+    ('recommended', '2nd choice', '23rd choice')
     """
     if number == 1:
-        return "the recommended one"
+        return "recommended"
     late = "th" if 10 < number < 20 else {1: "st", 2: "nd", 3: "rd"}.get(number % 10)
     return f"{number}{late or 'th'} choice"
 
@@ -116,7 +116,8 @@ def draw(
     trial = found.ranking[at - 1]
     likely, rate = trial.prediction, found.tokens / trial.seconds
     summary = (
-        f"{_place(at).capitalize()} of {every.fitting:,} meshes that fit: "
+        f"{'The recommended one' if at == 1 else _place(at)} of {every.fitting:,} "
+        "meshes that fit: "
         f"{_said(trial)}. "
         f"A step takes at least {show(likely.bound, 's')} and most likely "
         f"{show(likely.seconds, 's')} (8 of 10 runs: {show(likely.low, 's')} to "

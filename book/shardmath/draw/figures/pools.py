@@ -254,7 +254,7 @@ FIGURE = Figure(
     "pools",
     "Pools for prefill and for decode",
     (
-        Slider("rate", "Requests per second", "requests/s", 1, 128, 16, parts=4),
+        Slider("rate", "Rate", "requests/s", 1, 128, 16, parts=4),
         PREFILL,
         Slider("servers", "Servers", "servers", 2, 12, 6, step=1),
         Choice("job", "Each is", tuple(JOBS), "8B on an H100"),

@@ -24,7 +24,7 @@ REQUESTS, POINTS = 80, 9  # requests played for the point; rates on the curve
 HIGH, LEFT, RIGHT = 396, 52, 406
 PLOT = (208, 336)
 METRICS = ("ttft", "tpot")
-RATE = Slider("rate", "Requests per second", "requests/s", 1, 512, 4, parts=4)
+RATE = Slider("rate", "Rate", "requests/s", 1, 512, 4, parts=4)
 
 
 @dataclass(frozen=True)

@@ -231,7 +231,7 @@ FIGURE = Figure(
     "A server under load, step by step",
     (
         MOMENT,
-        Slider("rate", "Requests per second", "requests/s", 1, 64, 8, parts=4),
+        Slider("rate", "Rate", "requests/s", 1, 64, 8, parts=4),
         Slider("memory", "Pages that it has", "", 5, 100, 100, step=5,
                printed=lambda stop: f"{stop} %"),
         Choice("policy", "Prompts are read", (CHUNKS, FIRST), CHUNKS),
