@@ -211,7 +211,8 @@ def main() -> int:
         SERVERS: served(SERVERS.read_text("utf-8")),
     }
     if args.plans:
-        found = ",\n".join(json.dumps(outcome(job)) for job in public_jobs(rows))
+        jobs = [*public_jobs(rows), *public_jobs(rows, divided=False)]
+        found = ",\n".join(json.dumps(outcome(job)) for job in jobs)
         files[PLANNED] = f"[\n{found}\n]\n"
     wrong = [path for path, text in files.items() if path.read_text("utf-8") != text]
     if args.check:

@@ -133,6 +133,14 @@ def test_the_planner_agrees_with_published_meshes_as_often_as_the_book_says():
     assert found["within 10 %"] >= 0.70
 
 
-@pytest.mark.parametrize("at", [0, 27, 44, 50, 60, 68])
-def test_kept_outcomes_are_what_the_planner_says(at):
-    assert outcome(public_jobs()[at]) == outcomes()[at]
+@pytest.mark.parametrize(
+    ("divided", "at"),
+    [*((True, at) for at in (0, 27, 44, 50, 60, 68)), (False, 0), (False, 150)],
+)
+def test_kept_outcomes_are_what_the_planner_says(divided, at):
+    assert outcome(public_jobs(divided=divided)[at]) == outcomes(divided)[at]
+
+
+def test_jobs_that_were_run_undivided_are_planned_too():
+    assert len(outcomes(False)) == len(public_jobs(divided=False)) > 200
+    assert {one.published for one in outcomes(False)} == {("none",)}

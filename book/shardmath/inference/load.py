@@ -15,7 +15,14 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from ..base.records import kept, must_be
-from ..base.units import flags, non_negative_int, positive, short_repr, show
+from ..base.units import (
+    flags,
+    non_negative_int,
+    pluralize,
+    positive,
+    short_repr,
+    show,
+)
 from .capacity import PAGE, held
 from .server import Server
 
@@ -121,7 +128,8 @@ class Load(NamedTuple):
     def __str__(self) -> str:
         return (
             f"TPOT {show(self.tpot, 's')}, TTFT {show(self.ttft, 's')}, "
-            f"{self.decoding:.3g} sequences decode, {self.rate:.3g} requests a second"
+            f"{self.decoding:.3g} sequences decode, "
+            f"{pluralize(f'{self.rate:.3g}', 'requests')} a second"
         )
 
 
@@ -227,7 +235,7 @@ def open_loop(
     >>> node = Server(LLAMA_3_70B, network("h100:8"), Layout(8), Formats())
     >>> for rate in (1, 4):
     ...     print(open_loop(node, rate, Requests(1000, 200)))
-    TPOT 10.9 ms, TTFT 121 ms, 2.06 sequences decode, 1 requests a second
+    TPOT 10.9 ms, TTFT 121 ms, 2.06 sequences decode, 1 request a second
     TPOT 12.6 ms, TTFT 126 ms, 9.62 sequences decode, 4 requests a second
     """
     (rate,) = positive(rate=rate)

@@ -30,10 +30,10 @@ class ModelSplit(NamedTuple):
     pipeline 16 x tensor 8
     """
 
-    pipeline: int
-    context: int
-    tensor: int
-    expert: int
+    pipeline: int = 1
+    context: int = 1
+    tensor: int = 1
+    expert: int = 1
 
     def __str__(self) -> str:
         some = zip(MODEL_AXES, self, strict=True)
@@ -121,15 +121,28 @@ def split_of_plan(trial: Trial) -> ModelSplit:
     return ModelSplit(**{**ways, "expert": trial.candidate.experts_over})
 
 
-def public_jobs(some: Iterable[Row] | None = None) -> tuple[PublicJob, ...]:
-    """The published jobs that use model parallelism on a known network."""
+def public_jobs(
+    some: Iterable[Row] | None = None, divided: bool = True
+) -> tuple[PublicJob, ...]:
+    """The published jobs on several chips and a known network.
+
+    Args:
+        some: rows of published runs; all of them if not given.
+        divided: whether to return the jobs of which a run used model parallelism, with
+            these runs, or the jobs of which no run did.
+    """
     found: dict[tuple, list[Run]] = {}
     for row in rows() if some is None else some:
         run = row.run
-        if max(split(run)) > 1 and run.network is not None:
+        if run.chips > 1 and run.network is not None:
             key = run.model.name, run.chip, run.chips, run.seqs, run.seq, run.precision
             found.setdefault(key, []).append(run)
-    return tuple(PublicJob(tuple(runs)) for runs in found.values())
+    jobs = []
+    for runs in found.values():
+        using = [run for run in runs if max(split(run)) > 1]
+        if bool(using) == divided:
+            jobs.append(PublicJob(tuple(using or runs)))
+    return tuple(jobs)
 
 
 def outcome(job: PublicJob) -> Outcome:
@@ -151,13 +164,19 @@ def outcome(job: PublicJob) -> Outcome:
 
 
 @cache
-def outcomes() -> tuple[Outcome, ...]:
-    """All outcomes from ``planned.json``. Planning all jobs takes some minutes, so only
-    `make refit ARGS=--plans` writes this file."""
+def outcomes(divided: bool = True) -> tuple[Outcome, ...]:
+    """The outcomes of `public_jobs` from ``planned.json``. Planning all jobs takes some
+    minutes, so only `make refit ARGS=--plans` writes this file.
+
+    Args:
+        divided: as for `public_jobs`.
+    """
     text = files(__package__).joinpath("planned.json").read_text("utf-8")
+    alone = [str(ModelSplit())]
     return tuple(
         Outcome(job, tuple(published), *others)
         for job, published, *others in json.loads(text)
+        if (published != alone) == divided
     )
 
 
