@@ -93,6 +93,9 @@ OUTSIDE = """() => [...document.querySelectorAll(".sm-control:has(.sm-value)")]
         const value = e.querySelector(".sm-value").getBoundingClientRect();
         return value.right > e.getBoundingClientRect().right + 1; })
     .map((e) => e.innerText)"""
+# Colours change by transitions, which take longer on a busy machine.
+FADED = """() => !document.getAnimations().some(
+    (e) => e instanceof CSSTransition && e.playState === "running")"""
 OVERFLOW = "document.documentElement.scrollWidth - innerWidth"
 
 
@@ -181,7 +184,8 @@ def show(page, width: int, scheme: str) -> None:
     page.wait_for_function(
         "(scheme) => document.documentElement.dataset.theme === scheme", arg=scheme
     )
-    page.wait_for_timeout(200)  # colours fade, boxes find their width
+    page.wait_for_timeout(200)  # boxes find their width
+    page.wait_for_function(FADED)
 
 
 def test_specimens_are_few(site):
