@@ -85,7 +85,7 @@ def test_every_run_is_predicted_or_says_why_not():
 
 def test_the_fit_finds_the_numbers_that_made_the_times():
     """Times made up with other numbers, and with noise that favours no side."""
-    truth = replace(AT, matmul=0.6, attention=0.5, memory=0.7, grouped=0.4, exposed=0.4)
+    truth = replace(AT, matmul=0.6, attention=0.5, memory=0.7, trips=5.0, exposed=0.4)
     rng = random.Random(21)
     made_up = [
         replace(row, bound=0.0,
@@ -96,6 +96,18 @@ def test_the_fit_finds_the_numbers_that_made_the_times():
     for name in FITTED:
         expected = getattr(truth, name)
         assert getattr(found, name) == pytest.approx(expected, rel=0.05)
+
+
+def test_runs_with_experts_decide_one_number_only():
+    """If all of them took twice as long, the four others would stay the same."""
+    slow = [
+        replace(row, measured=2 * row.measured) if row.experts else row for row in EVERY
+    ]
+    found = fit(slow, AT)
+    for name in FITTED:
+        if name != "trips":
+            assert getattr(found, name) == pytest.approx(getattr(AT, name), rel=3e-3)
+    assert found.trips > 1.5 * AT.trips
 
 
 def test_a_generation_is_predicted_from_the_others():

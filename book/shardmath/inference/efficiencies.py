@@ -50,6 +50,7 @@ def calibration() -> Calibration:
 
 
 MEMORY: float = table()["constants"]["memory"]["value"]
+EXPERTS: float = table()["constants"]["experts"]["value"]
 
 
 def band(regime: str) -> tuple[float, float]:

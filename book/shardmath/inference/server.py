@@ -9,7 +9,8 @@ head, and attention over the cache and over prompts. A kernel takes t_k in addit
 its work, and the host takes t_s for each sequence. A step without prompts is replayed
 from a recorded graph. In a step with prompts, each kernel is launched separately and
 takes another t_k. W is the HBM bandwidth and P the sustained rate of matmuls. The
-shares e are the efficiencies of `training`, except for e_h, which is `MEMORY`.
+shares e are the efficiencies of `training`, except for e_h, which is `MEMORY`, and that
+of experts, which is `EXPERTS`.
 """
 
 from collections.abc import Callable, Iterable
@@ -26,7 +27,7 @@ from ..transformer import Model
 from ..transformer.architecture import checked
 from .capacity import PAGE, RESERVE, Capacity, capacity, held, share_kept
 from .derivation import Amounts, Kernel, Wires, amounts, network_of, wires
-from .efficiencies import MEMORY, Calibration, calibration
+from .efficiencies import EXPERTS, MEMORY, Calibration, calibration
 from .setting import Batch, Formats, Layout
 
 NETWORK = efficiencies().network
@@ -344,11 +345,11 @@ class Server:
 
     def _grouped(self, tokens: float) -> float:
         """The share of a large matmul's rate that experts reach with `tokens`."""
-        experts, reached = self.model.experts, efficiencies()
+        experts = self.model.experts
         if not experts:
             return 1.0
         rows = tokens * experts.per_token / experts.count
-        return reached.grouped / (1 + reached.rows / rows)
+        return EXPERTS / (1 + efficiencies().rows / rows)
 
     def scored(self, prefill: Iterable[tuple[float, float]]) -> float:
         """FLOPs of attention of some chunks on one chip, in the cheaper of two forms:

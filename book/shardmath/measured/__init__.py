@@ -10,14 +10,16 @@ MaxText: maxtext 22b on 64 TPU v4, FSDP: 13.8 s a step of 1,050,000 tokens.
 
 from .allreduce import NVLS, SWEEPS, Measured, NvlsRun, Sweep
 from .dispatch import DISPATCH, Exchange
+from .expert_matmuls import EXPERT_MATMULS, ExpertMatmuls, expert_matmuls
 from .kernels import KERNELS
 from .run import Run, counted
 from .scaling import SCALING, ScalingPoint
 from .single import NODES, SINGLE
-from .training import RUNS, ratios
+from .training import RUNS, UNSEEN, ratios
 
 __all__ = [
     "DISPATCH",
+    "EXPERT_MATMULS",
     "KERNELS",
     "NODES",
     "NVLS",
@@ -25,12 +27,15 @@ __all__ = [
     "SCALING",
     "SINGLE",
     "SWEEPS",
+    "UNSEEN",
     "Exchange",
+    "ExpertMatmuls",
     "Measured",
     "NvlsRun",
     "Run",
     "ScalingPoint",
     "Sweep",
     "counted",
+    "expert_matmuls",
     "ratios",
 ]

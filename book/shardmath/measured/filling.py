@@ -16,8 +16,8 @@ in this order, and the row says so:
 3. A pipeline has microbatches of one sequence. A TPU rank without a pipeline has one
    microbatch. Other ranks have the largest microbatch that fits.
 4. Recomputation is the first of these that fits: none, norms and activations, all.
-5. If ZeRO-1 does not fit, we take FSDP. FSDP in a pipeline gathers its weights once per
-   step and not for every microbatch, as in torchtitan.
+5. If ZeRO-1 without a pipeline does not fit, we take FSDP. FSDP in a pipeline gathers
+   its weights once per step and not for every microbatch, as in torchtitan.
 
 If nothing fits, we take the settings that these rules try first.
 """
@@ -165,13 +165,14 @@ def _network(run: Run) -> tuple[Network, str]:
 
 
 def _meshes(run: Run) -> Iterator[tuple[dict[str, int], tuple[str, ...]]]:
-    """The mesh as published, then with FSDP in place of ZeRO-1. But FSDP in a pipeline
-    comes first as ZeRO-1, because there it gathers once per step."""
-    if {"fsdp", "pipeline"} <= run.mesh.keys():
+    """The mesh as published, then without a pipeline also with FSDP in place of ZeRO-1.
+    FSDP in a pipeline comes first as ZeRO-1, because there it gathers once per step."""
+    pipelined = "pipeline" in run.mesh
+    if "fsdp" in run.mesh and pipelined:
         mesh = {"zero1" if axis == "fsdp" else axis: n for axis, n in run.mesh.items()}
         yield mesh, ("weights that FSDP gathers once a step, as in ZeRO-1",)
     yield dict(run.mesh), ()
-    if "zero1" in run.mesh and "fsdp" not in run.mesh:
+    if "zero1" in run.mesh and "fsdp" not in run.mesh and not pipelined:
         mesh = {"fsdp" if axis == "zero1" else axis: n for axis, n in run.mesh.items()}
         yield mesh, ("FSDP in place of ZeRO-1, which does not fit",)
 

@@ -17,7 +17,7 @@ from ..base.units import positive, positive_int, short_repr
 from ..hardware import chips
 from ..hardware.networks import Cluster, Network, NVLinkDomain, Slices, Torus
 from ..training.job import MOST_TOKENS
-from ..transformer import Model, model
+from ..transformer import Experts, Model, model
 from .run import SPLIT_SEQUENCES, Run
 
 COLUMNS = {  # the columns of the table, and what their cells hold
@@ -239,6 +239,8 @@ def _model(name: str, seq: int) -> Model:
     shape = dict(TABLES["models"][name])
     positions = seq if shape.pop("learned", False) else shape.pop("positions", 0)
     shape["source"] = SOURCES[shape["source"]]
+    if "experts" in shape:
+        shape["experts"] = Experts(**shape["experts"])
     return Model(name, **shape, positions=positions)
 
 

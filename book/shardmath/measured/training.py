@@ -1,4 +1,8 @@
-"""Published training runs, read from ``training.csv`` and ``training.toml``."""
+"""Published training runs, read from ``training.csv`` and ``training.toml``.
+
+``unseen.csv`` has the runs of one more source. They take no part in any fit, so they
+show how good predictions are for runs that nobody had looked at.
+"""
 
 from collections.abc import Iterable
 from contextlib import suppress
@@ -9,6 +13,7 @@ from .rows import named_rows
 from .run import Run
 
 RUNS = read_runs(named_rows("training.csv"))
+UNSEEN = read_runs(named_rows("unseen.csv"))
 
 
 def ratios(runs: Iterable[Run] = RUNS) -> dict[str, tuple[float, ...]]:

@@ -12,25 +12,26 @@ from ..hardware.chips import CHIPS, Chip
 # the same cores. If no record has a share, we assume the peak, as TPUs nearly reach it.
 LIKE = {"h800": "h100", "h200": "h100", "gb300": "b300", "a100_40gb": "a100_80gb"}
 SAME_UNITS = {"fp16": "bf16", "fp4": "fp8"}  # formats that use the share of another
-FITTED = ("matmul", "attention", "memory", "grouped", "exposed")
+FITTED = ("matmul", "attention", "memory", "trips", "exposed")
 
 
 @dataclass(frozen=True)
 class Efficiencies:
-    """The numbers of the prediction. All but `launch`, `hop` and `rows` are shares.
+    """The numbers of the prediction, most of which are shares.
 
     Args:
         matmul: share of the sustained matmul rate that a large matmul reaches.
         attention: share of the same rate that attention reaches.
         memory: share of the HBM bandwidth that is reached by passes over activations.
-        grouped: share of a large matmul's rate that grouped matmuls of experts reach.
+        trips: how often the vector of a token that an expert gets passes through HBM in
+            the forward pass; each read and each write counts.
         exposed: share of a gather of weights that no other work hides.
         launch: seconds that every kernel takes in addition to its work.
         network: share of the links' bandwidth that a large collective reaches.
         old_attention: share of `attention` that a kernel for an older chip reaches.
         hop: seconds that a hop round a ring takes in addition to sending its bytes.
         rows: the number of rows (tokens) per expert at which a matmul reaches half of
-            `grouped`.
+            the rate that it reaches with many rows.
         stated_overlap: share of an exchange that stays exposed although the source of
             the run says that the exchange is overlapped.
 
@@ -45,7 +46,7 @@ class Efficiencies:
     matmul: float
     attention: float
     memory: float
-    grouped: float
+    trips: float
     exposed: float
     launch: float
     network: float

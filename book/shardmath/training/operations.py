@@ -93,6 +93,7 @@ class Operations:
         passes: bytes of activations that pass through HBM outside of products.
         kernels: the number of kernels in addition to the products.
         turned: bytes that pass through HBM for every hop round a ring of keys.
+        dealt: bytes of the tokens that experts get.
     """
 
     exchanges: Exchanges = field(default_factory=dict)
@@ -101,6 +102,7 @@ class Operations:
     passes: Mapping[str, Amounts] = field(default_factory=dict)
     kernels: Mapping[str, float] = field(default_factory=dict)
     turned: Mapping[str, Amounts] = field(default_factory=dict)
+    dealt: Mapping[str, Amounts] = field(default_factory=dict)
 
 
 class Done(NamedTuple):
@@ -112,6 +114,7 @@ class Done(NamedTuple):
         passes: bytes through HBM outside of products.
         kernels: the number of kernels in addition to the products.
         turned: bytes through HBM for every hop round a ring of keys.
+        dealt: bytes of the tokens that experts get.
         busy: seconds for which the links are busy at their full rate, by purpose.
             Weights and gradients are not included; see `moved_weights`.
     """
@@ -121,6 +124,7 @@ class Done(NamedTuple):
     passes: float
     kernels: float
     turned: float
+    dealt: float
     busy: Mapping[str, float]
 
 
@@ -239,7 +243,8 @@ def passes_of_layer(lines: Lines, job: Job, matmuls: tuple[Matmul, ...]) -> Amou
     8 times: a sum that is fused with a norm reads two vectors and writes two. Rotary
     positions and attention move its queries, keys, values and attention result twice.
     The activation moves its hidden layer 3 times, or twice if there is no gate. With
-    experts, permuting tokens to them and back moves 2·D·(1 + k) values.
+    experts, a token's vector is read once and their sum is written. What is moved for
+    each expert is counted by `dealt_to_experts`.
     """
     width = max(PRECISION_BYTES[WIDE], job.width("activations"))
     at = lines.strategy
@@ -255,7 +260,6 @@ def passes_of_layer(lines: Lines, job: Job, matmuls: tuple[Matmul, ...]) -> Amou
             some.append(HeldBytes(turns * width, lines.activation(hidden)))
         if hidden.dims == ("E", "slots", "F"):
             some.append(HeldBytes(2 * width, lines.array(STREAM, at.stream)))
-            some.append(HeldBytes(2 * width, lines.activation(_dealt(matmuls))))
     if job.kernel == "unfused":
         scores = Array("P", ("B", "N", "S", "T"))
         queries = {dim: axes for dim, axes in at.attention.items() if dim != "T"}
@@ -278,9 +282,16 @@ def turned_by_hop(lines: Lines, matmuls: tuple[Matmul, ...]) -> tuple[Amounts, A
     )
 
 
-def _dealt(matmuls: tuple[Matmul, ...]) -> Array:
-    """The tokens as experts get them."""
-    return next(line.reads for line in matmuls if line.reads.dims == ("E", *DEALT.dims))
+def dealt_to_experts(lines: Lines, job: Job, matmuls: tuple[Matmul, ...]) -> Amounts:
+    """Bytes of the tokens that a layer's experts get; none if it has no experts.
+
+    A token that goes to k experts counts k times. Sorting the tokens by expert, padding
+    and casting them, and adding up the results take them through HBM several times;
+    `Efficiencies.trips` says how often.
+    """
+    width = max(PRECISION_BYTES[WIDE], job.width("activations"))
+    dealt = {line.reads for line in matmuls if line.reads.dims == ("E", *DEALT.dims)}
+    return bytes_held(HeldBytes(width, lines.activation(one)) for one in dealt)
 
 
 def done_again(
@@ -355,6 +366,7 @@ def done(
         evaluate(some.passes.get(when, {}), ways, batch),
         some.kernels.get(when, 0.0),
         evaluate(some.turned.get(when, {}), ways, batch),
+        evaluate(some.dealt.get(when, {}), ways, batch),
         {
             why: seconds(wires)
             for (why, at), wires in some.exchanges.items()

@@ -41,6 +41,7 @@ from .operations import (
     BACKWARD_KERNELS,
     BACKWARD_PASSES,
     Operations,
+    dealt_to_experts,
     done_again,
     exchanges,
     kernels_of_layer,
@@ -189,6 +190,7 @@ def _of_layer(
 ) -> Operations:
     """The operations of a layer, whose attention takes the FLOPs in `attention`."""
     passes = passes_of_layer(lines, job, matmuls)
+    dealt = dealt_to_experts(lines, job, matmuls)
     times = {
         "forward": 1.0,
         "recompute": done_again(lines, job, matmuls, again.values),
@@ -211,6 +213,7 @@ def _of_layer(
             "recompute": ahead if again.attention else {},
             "backward": back,
         },
+        dealt={when: scaled(dealt, n) for when, n in times.items()},
     )
 
 

@@ -11,8 +11,9 @@ step of M microbatches takes
 
 A product of m·k by k·n takes launch + max(2mkn / (e_g · P), bytes / (e_h · W)) at the
 sustained rate P and the bandwidth W. Attention takes FLOPs / (e_a · P), and a pass over
-memory takes bytes / (e_h · W). The shares e_g, e_a, e_h and x (below) are `matmul`,
-`attention`, `memory` and `exposed` of `Efficiencies`.
+memory takes bytes / (e_h · W). A token that an expert gets makes several trips through
+memory: it is sorted, padded, cast and added up. The shares e_g, e_a, e_h and x (below)
+are `matmul`, `attention`, `memory` and `exposed` of `Efficiencies`.
 
 How much of an exchange is exposed, that is, not hidden behind work, depends on its
 purpose (`operations.PURPOSES`):
@@ -261,7 +262,7 @@ class Clock:
         """Seconds of a matmul, not including its launch."""
         share = self.at.matmul
         if rows:
-            share *= self.at.grouped / (1 + self.at.rows / rows)
+            share /= 1 + self.at.rows / rows
         return max(flops / (share * self.rate(precision)), nbytes / self.bandwidth)
 
     def exposed(self, why: str, seconds: float, hidden_by: float) -> float:
@@ -295,7 +296,8 @@ class Clock:
         turning = hops if one.turned else 0
         kernels = len(one.products) + one.kernels + turning * HOP_KERNELS
         launches = self.at.launch * kernels
-        passes = (one.passes + turning * one.turned) / self.bandwidth
+        nbytes = one.passes + turning * one.turned + self.at.trips * one.dealt
+        passes = nbytes / self.bandwidth
         return PartSeconds(
             products, attention, passes, launches, tensor, context, experts
         )
@@ -454,7 +456,6 @@ def prediction(
     chip: Chip,
     bound: float,
     *,
-    sequences: float = 0,
     ring: Names = (),
     software: Software | None = None,
     at: Efficiencies | None = None,
@@ -466,7 +467,6 @@ def prediction(
         job: the model, its batch and its numerics.
         chip: the chip of the mesh.
         bound: seconds that no run can beat.
-        sequences: sequences of a microbatch on one data-parallel rank.
         software: what the framework does; by default, `Software()`.
         at: the efficiencies; the fitted ones if not given.
 
@@ -476,19 +476,16 @@ def prediction(
     clock = Clock(chip, job.precision, software or Software(), at or efficiencies())
     parts = seconds_by_part(workload(cost, rate, ring), clock)
     range_ = band(bool(job.model.experts))
-    return Prediction(parts, bound, range_, unusual(job, chip, cost.count, sequences))
+    return Prediction(parts, bound, range_, unusual(job, chip, cost.count))
 
 
-def unusual(
-    job: Job, chip: Chip, stages: int = 1, sequences: float = 0
-) -> tuple[str, ...]:
+def unusual(job: Job, chip: Chip, stages: int = 1) -> tuple[str, ...]:
     """Warnings about how a step differs from the runs used to fit the efficiencies.
 
     Args:
         job: the model, its batch and its numerics.
         chip: the chip of the mesh.
         stages: stages of the pipeline.
-        sequences: sequences of a microbatch on one data-parallel rank.
     """
     found = []
     fitted = table()["fit"]
@@ -496,8 +493,6 @@ def unusual(
         found.append(f"no run on {chip.name} was in the fit")
     if chip.vendor == "Google" and stages > 1:
         found.append("no run with a pipeline on TPUs was in the fit")
-    if job.model.experts and sequences == 1:
-        found.append("experts with microbatches of one sequence: off by up to 70 %")
     if job.seq > (longest := fitted["longest"]):
         found.append(f"sequences are longer than {longest:,}, the longest in the fit")
     return tuple(f"warning: {what}" for what in found)

@@ -265,14 +265,12 @@ class Step:
         """
         chip = chip_of(self._prices.mesh)
         self._network(self._most_moved)  # raises if there is no price
-        ranks = self.cost.ways(self.derivation.batch_axes)
         return prediction(
             self.cost,
             self.rates,
             self.job,
             chip,
             self.estimate.lower,
-            sequences=self.seqs / ranks / self.microbatches,
             ring=self.strategy.ring,
             software=software,
             at=at,

@@ -7,7 +7,7 @@ from statistics import fmean, median
 
 from ...base.units import show
 from ...measured.fit_rows import Row, rows
-from ...training.efficiencies import FITTED, efficiencies, without
+from ...training.efficiencies import FITTED, Efficiencies, efficiencies, without
 from ..picture import WIDEST
 from ..shapes import box, framed, keyed, number, written
 from ..svg import message
@@ -23,14 +23,19 @@ LABELS = {
     "matmul": "Matmuls reach",
     "attention": "Attention reaches",
     "memory": "Passes over memory reach",
-    "grouped": "Matmuls of experts reach",
+    "trips": "Trips of an expert's tokens",
     "exposed": "Exposed of a gather",
 }
 
 
-def draw(source: str, **percent: int) -> Drawing:
-    """Predicted against measured times of all runs, and errors by source."""
-    numbers = {name: percent[name] / 100 for name in FITTED}
+def draw(source: str, **stops: int) -> Drawing:
+    """Predicted against measured times of all runs, and errors by source.
+
+    Args:
+        source: a source whose runs are marked, or `EVERY`.
+        stops: the numbers of `FITTED`: shares in per cent, and `trips` as it is.
+    """
+    numbers = {name: stop / _scale(name) for name, stop in stops.items()}
     at = replace(efficiencies(), **numbers)
     every = [(row, row.predicted(at)) for row in rows()]
     errors = _errors(every)
@@ -137,24 +142,37 @@ def _picture(every: Sequence[tuple[Row, float]], source: str) -> Iterator[str]:
     yield written(x, y + 22, f"median {median(errors):.1%}", key="median")
 
 
+def _scale(name: str) -> int:
+    """What a slider's stop is divided by: 100 for a share in per cent."""
+    return 1 if name == "trips" else 100
+
+
+def _slider(name: str) -> Slider:
+    stop = _stops(efficiencies())[name]
+    if name == "trips":
+        return Slider(name, LABELS[name], "", 1, 30, stop, step=1)
+    return Slider(name, LABELS[name], "%", 20, 100, stop, step=1,
+                  printed=lambda stop: f"{stop} %")  # fmt: skip
+
+
+def _stops(at: Efficiencies) -> dict[str, int]:
+    """The sliders' nearest stops to some numbers."""
+    return {name: round(_scale(name) * getattr(at, name)) for name in FITTED}
+
+
 FIGURE = Figure(
     "predictions",
     "Five numbers, and every published run",
     (
         Choice("source", "Look at", (EVERY, *SOURCES), EVERY),
-        *(
-            Slider(name, LABELS[name], "%", 20, 100,
-                   round(100 * getattr(efficiencies(), name)), step=1,
-                   printed=lambda stop: f"{stop} %")
-            for name in FITTED
-        ),
+        *map(_slider, FITTED),
     ),
     draw,
     first="source",
     presets={
-        "as fitted": {name: round(100 * getattr(efficiencies(), name))
-                      for name in FITTED},
-        "everything at its peak": dict.fromkeys(FITTED[:4], 100) | {"exposed": 20},
-        "one number for all": dict.fromkeys(FITTED, 60),
+        "as fitted": _stops(efficiencies()),
+        "everything at its peak": dict.fromkeys(FITTED[:3], 100)
+        | {"trips": 1, "exposed": 20},
+        "one number for all": dict.fromkeys(FITTED, 60) | {"trips": 1},
     },
-)  # fmt: skip
+)
