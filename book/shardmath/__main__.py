@@ -49,6 +49,9 @@ def _plan(args: argparse.Namespace) -> int:
         schedule=args.schedule,
         chunks=args.chunks,
         keys=args.keys,
+        overlap=tuple(args.overlap),
+        node_limit=args.node_limit,
+        hbm=None if args.hbm is None else args.hbm * 2**30,
         fixed=_fixed(args.fix),
         top=args.top,
     )
@@ -144,6 +147,17 @@ def _parser() -> argparse.ArgumentParser:
     ours.add_argument("--schedule", default="1f1b", help="of the pipeline")
     ours.add_argument("--chunks", type=int, help="chunks per stage, if interleaved")
     ours.add_argument("--keys", help="ring, gather or ulysses; by default, any")
+    ours.add_argument(
+        "--overlap",
+        action="append",
+        default=[],
+        metavar="WHAT",
+        help="tensor or experts: exchanges that the framework overlaps",
+    )
+    ours.add_argument("--node-limit", type=int, help="most nodes of a token's experts")
+    ours.add_argument(
+        "--hbm", type=float, help="GiB of a chip to use; by default, nine tenths"
+    )
     ours.add_argument(
         "--fix", action="append", default=[], metavar="AXIS=N", help="such as tensor=8"
     )

@@ -531,6 +531,21 @@ def test_every_gpu_in_a_domain_has_its_nvswitch_and_those_since_hopper_add():
         _ = NVLinkDomain(chips.H800).ports
 
 
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ("gb200:256", "4x64"),
+        ("gb300:512", "8x64"),
+        ("b200:12", "2x6"),
+        ("h100:9", "1x8"),
+    ],
+)
+def test_too_large_a_node_is_answered_with_as_many_gpus_in_nodes(given, said):
+    with pytest.raises(ValueError, match=f"in front, as in {said}$"):
+        network(given)
+    assert network(given.partition(":")[0] + ":" + said)
+
+
 def test_cards_without_switches_are_joined_by_bridges_or_the_host():
     """Four H200 NVL on one bridge, two H100 NVL, L40S over PCIe."""
     for name, gpus, rate in (("h200nvl", 4, 450e9), ("h100nvl", 2, 300e9)):

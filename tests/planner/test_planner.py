@@ -574,6 +574,17 @@ def test_a_shape_of_ones_own_counts_where_the_model_says_so():
     assert large.data["best"] is None
 
 
+def test_the_command_line_knows_overlap_node_limit_and_memory(capsys):
+    def said(*more: str) -> str:
+        words = ["plan", "qwen3-30b", "h100:64", "--tokens", "1M", "--fix", "expert=64"]
+        assert main([*words, *more]) == 0
+        return capsys.readouterr().out
+
+    alone = said()
+    for more in (["--overlap", "experts"], ["--hbm", "50"], ["--node-limit", "1"]):
+        assert said(*more) != alone, more
+
+
 def test_the_command_line(capsys):
     assert main(["plan", "llama3-8b", "v5e:4x4", "--tokens", "128k"]) == 0
     said = capsys.readouterr().out

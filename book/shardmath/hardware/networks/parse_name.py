@@ -56,6 +56,15 @@ def network(name: "str | Network") -> Network:
         raise ValueError(f"network {given}: {error}") from None
 
 
+def _in_nodes(count: int, most: int) -> str:
+    """`count` GPUs in equal nodes that are at least half full, or the nearest number of
+    full nodes."""
+    even = max(d for d in range(1, most + 1) if count % d == 0)
+    if 2 * even >= most:
+        return f"{count // even}x{even}"
+    return f"{max(1, round(count / most))}x{most}"
+
+
 def _built(chip: Chip, shape: tuple[int, ...], slices: int) -> Network:
     if chip.vendor == "Google":
         torus = Torus(chip, shape)
@@ -73,7 +82,7 @@ def _built(chip: Chip, shape: tuple[int, ...], slices: int) -> Network:
     if each > most:
         raise ValueError(
             f"a node joins at most {most} {chip.name}; write the number of nodes in "
-            f"front, as in {max(1, each // most)}x{most}"
+            f"front, as in {_in_nodes(nodes * each, most)}"
         )
     if nodes > 1 and "scale_out_bandwidth" not in chip.facts:
         raise ValueError(
