@@ -287,7 +287,8 @@ def dealt_to_experts(lines: Lines, job: Job, matmuls: tuple[Matmul, ...]) -> Amo
 
     A token that goes to k experts counts k times. Sorting the tokens by expert, padding
     and casting them, and adding up the results take them through HBM several times;
-    `Efficiencies.trips` says how often.
+    `Efficiencies.trips` says how often. Of an expert that is split over chips, each of
+    them counts only its share of the tokens, although all of them multiply all tokens.
     """
     width = max(PRECISION_BYTES[WIDE], job.width("activations"))
     dealt = {line.reads for line in matmuls if line.reads.dims == ("E", *DEALT.dims)}
