@@ -180,7 +180,7 @@ def test_the_playhead_begins_at_the_start_and_ends_with_the_step(view):
     assert FIGURE.settings()["moment"] == 0
     end = FIGURE.draw(moment=SHOWN)
     assert end.last == SHOWN
-    assert "at 246 ms: the optimizer" in drawn.words(
+    assert "at 238 ms: the optimizer" in drawn.words(
         Picture(FIGURE.title, end.summary, (end.svg,))
     )
 

@@ -259,7 +259,7 @@ def test_ties_are_lanes_closer_than_predictions_err():
     )
     larger = {"model": "Llama 3.1 70B", "machine": "512 H100"}
     lost = FIGURE.draw(bet="pipeline", moment=SHOWN, **larger).summary
-    assert re.search(r"Your bet, pipeline, is predicted to take 1\.9\d times as", lost)
+    assert re.search(r"Your bet, pipeline, is predicted to take 2\.\d\d times as", lost)
     none = FIGURE.draw(bet="data parallelism", moment=SHOWN).summary
     assert "Your bet, data parallelism, does not fit: 127 GiB of 85.5 GiB." in none
     won = FIGURE.draw(bet="a mixture", moment=SHOWN).summary

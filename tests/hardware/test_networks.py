@@ -536,7 +536,7 @@ def test_every_gpu_in_a_domain_has_its_nvswitch_and_those_since_hopper_add():
     [
         ("gb200:256", "4x64"),
         ("gb300:512", "8x64"),
-        ("b200:12", "2x6"),
+        ("b200:12", "2x8"),
         ("h100:9", "1x8"),
     ],
 )

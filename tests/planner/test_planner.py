@@ -427,7 +427,7 @@ def test_no_mesh_holds_less_than_every_parameter_once(model, fixed):
         (8, "v5p:4x4x4", "1M", {}, "model = 8"),
         (LLAMA_3_8B, "v5p", "1M", {}, "must be written like"),
         (LLAMA_3_8B, "v5p:3x5x7", "1M", {}, "multiples of 4"),
-        (LLAMA_3_8B, "h100:63", "1M", {}, "as in 7x8"),
+        (LLAMA_3_8B, "h100:63", "1M", {}, "as in 8x8"),
         (LLAMA_3_8B, "v5p:4x4x4", 10_000, {}, "such as 8,192"),
         (LLAMA_3_8B, "v5p:4x4x4", "many", {}, "'4M'"),
         (LLAMA_3_8B, "v5p:4x4x4", 0, {}, "a whole number from 1"),

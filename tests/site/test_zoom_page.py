@@ -79,7 +79,7 @@ def test_its_numbers_are_those_of_the_package(article):
 def test_numbers_are_read_from_the_prediction():
     one = zoomed_step()
     said = zooming.numbers(one)
-    assert said["predicted"] == "6.61 s"
+    assert said["predicted"] == "6.65 s"
     assert (said["stages"], said["hops"], said["exchanges"]) == ("16", "7", "4")
     assert said["card slower"] == f"{450 / 50:.0f}"
     # What headings and sentences say in words.

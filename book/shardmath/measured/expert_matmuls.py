@@ -10,7 +10,7 @@ from .rows import named_rows
 
 @dataclass(frozen=True)
 class ExpertMatmuls:
-    """A timed layer of experts on one chip, with many tokens for each expert.
+    """A timed layer of experts on one chip, with 1,024 tokens for each expert.
 
     Args:
         chip: the chip.
@@ -39,7 +39,7 @@ class ExpertMatmuls:
 
         >>> narrow, *_, wide = expert_matmuls("H100", "bf16")
         >>> print(narrow.width, wide.width, round(narrow.moved(wide)))
-        768 14336 17
+        768 14336 11
         """
         flops = 6 * self.width
         return (flops / self.rate - flops / wide.rate) * self.chip.hbm_bandwidth

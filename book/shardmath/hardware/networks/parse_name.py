@@ -57,10 +57,10 @@ def network(name: "str | Network") -> Network:
 
 
 def _in_nodes(count: int, most: int) -> str:
-    """`count` GPUs in equal nodes that are at least half full, or the nearest number of
-    full nodes."""
+    """The nearest number of full nodes to `count` GPUs. Racks of more than 8 GPUs may
+    also be partly full, if the GPUs are then spread evenly over them."""
     even = max(d for d in range(1, most + 1) if count % d == 0)
-    if 2 * even >= most:
+    if most > 8 and 2 * even >= most:
         return f"{count // even}x{even}"
     return f"{max(1, round(count / most))}x{most}"
 
