@@ -39,7 +39,7 @@ class ExpertMatmuls:
 
         >>> narrow, *_, wide = expert_matmuls("H100", "bf16")
         >>> print(narrow.width, wide.width, round(narrow.moved(wide)))
-        768 14336 11
+        768 14336 10
         """
         flops = 6 * self.width
         return (flops / self.rate - flops / wide.rate) * self.chip.hbm_bandwidth
