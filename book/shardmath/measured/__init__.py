@@ -15,7 +15,7 @@ from .kernels import KERNELS
 from .run import Run, counted
 from .scaling import SCALING, ScalingPoint
 from .single import NODES, SINGLE
-from .training import RUNS, UNSEEN, ratios
+from .training import RUNS, ratios, unseen_runs
 
 __all__ = [
     "DISPATCH",
@@ -27,7 +27,6 @@ __all__ = [
     "SCALING",
     "SINGLE",
     "SWEEPS",
-    "UNSEEN",
     "Exchange",
     "ExpertMatmuls",
     "Measured",
@@ -38,4 +37,5 @@ __all__ = [
     "counted",
     "expert_matmuls",
     "ratios",
+    "unseen_runs",
 ]

@@ -6,7 +6,7 @@ n^(-1/2) if its source has n rows. Errors above `HUBER` count linearly instead o
 squares, so a few runs that went wrong do not set the numbers for all others.
 
 The times of models with experts scatter twice as much as those of dense models, and
-with the same settings they differ by up to a third from release to release. So runs
+with the same settings they differ by up to 36 % from release to release. So runs
 with experts decide only the number that concerns them alone; dense runs decide all
 others.
 """

@@ -1,11 +1,8 @@
-"""Published training runs, read from ``training.csv`` and ``training.toml``.
-
-``unseen.csv`` has the runs of one more source. They take no part in any fit, so they
-show how good predictions are for runs that nobody had looked at.
-"""
+"""Published training runs, read from ``training.csv`` and ``training.toml``."""
 
 from collections.abc import Iterable
 from contextlib import suppress
+from functools import cache
 
 from ..base.tables import Absent
 from .reading import read_runs
@@ -13,7 +10,18 @@ from .rows import named_rows
 from .run import Run
 
 RUNS = read_runs(named_rows("training.csv"))
-UNSEEN = read_runs(named_rows("unseen.csv"))
+
+
+@cache
+def unseen_runs() -> tuple[Run, ...]:
+    """The runs of ``unseen.csv``, which take no part in any fit.
+
+    They show how good predictions are for runs of a source that is not in the fit.
+
+    >>> len(unseen_runs())
+    78
+    """
+    return read_runs(named_rows("unseen.csv"))
 
 
 def ratios(runs: Iterable[Run] = RUNS) -> dict[str, tuple[float, ...]]:

@@ -17,7 +17,7 @@ from .controls import Choice, Drawing, Figure, Slider
 EVERY = "every source"
 SOURCES = tuple(dict.fromkeys(row.source for row in rows()))
 LOW, HIGH = 0.3, 400.0  # seconds at the ends of both axes
-LEFT, TOP, SIDE = 60, 34, 400
+LEFT, TOP, SIDE = 60, 34, 340
 DECADES = (1.0, 10.0, 100.0)
 LABELS = {
     "matmul": "Matmuls reach",
@@ -127,17 +127,17 @@ def _picture(every: Sequence[tuple[Row, float]], source: str) -> Iterator[str]:
         "TPUs": ("HBM", lambda row: "TPU" in row.chip.name and not row.experts),
         "experts": ("network", lambda row: row.experts),
     }
-    x = LEFT + SIDE + 24
+    x = LEFT + 12  # above the diagonal, where few runs are
     for place, (name, (colour, belongs)) in enumerate(kinds.items()):
         some = [one for one in every if belongs(one[0])]
         yield _dots(some, colour, name)
         words = f"{name}, {len(some)}"
-        yield written(x, TOP + 14 + 22 * place, words, colour, key=f"{name}'s")
+        yield written(x, TOP + 24 + 22 * place, words, colour, key=f"{name}'s")
     if source != EVERY:
         yield _dots(_of(every, source), hue(1), "chosen")
-        yield written(x, TOP + 14 + 66, source, hue(1), key="chosen's")
+        yield written(x, TOP + 24 + 66, source, hue(1), key="chosen's")
     errors = _errors(every)
-    y = TOP + 120
+    y = TOP + 112
     yield written(x, y, f"mean error {fmean(errors):.1%}", bold=True, key="mean")
     yield written(x, y + 22, f"median {median(errors):.1%}", key="median")
 
