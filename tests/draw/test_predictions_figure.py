@@ -1,4 +1,4 @@
-"""The live figure "predictions": its text fits a phone, and its errors are the fit's."""
+"""The live figure "predictions": its text fits a phone, its errors are the fit's."""
 
 from statistics import fmean
 
