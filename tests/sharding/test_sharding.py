@@ -743,7 +743,7 @@ def test_axes_that_go_together_are_spelt_out_in_plans(text, slower):
     sizes = {"I": 64, "J": 64, "K": 64}
     whole = sharding.contract(text, mesh, **sizes)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(plan_search, "MOST_AXES", 3)
+        patch.setattr(fused_axes, "MOST_AXES", 3)
         patch.setattr(fused_axes, "FEW_AXES", 3)
         few = sharding.contract(text, mesh, **sizes)
     for plan in few.candidates:
@@ -832,6 +832,41 @@ def test_seven_axes_that_stand_apart_are_refused_at_once():
     text = "A[B_T, D] · W[D, F_U] -> C[B_T, F_U]"
     op = sharding.contract(text, mesh, busy=True, **sizes)
     assert op.best.moves == "nothing"
+
+
+@pytest.mark.parametrize("name", [None, "h100:2x8"])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "A[I_UV, J_X] -> A[I_X, J_UV]",
+        "A[I_UV, J]{U_XY} -> A[I, J_UV]",
+        "A[I, J] -> A[I_UV, J_XY]",
+        "A[I_X, J_UV] -> A[I, J]",
+    ],
+)
+def test_a_resharding_over_axes_that_go_together_is_spelt_out(monkeypatch, text, name):
+    """Its steps lead from one placement to the other, as quickly as if U and V, and on
+    some lines X and Y too, were searched separately."""
+    axes = dict.fromkeys("UVXY", 2)
+    mesh = axes if name is None else Mesh(network(name), axes)
+    whole = sharding.reshard(text, mesh, I=64, J=64)
+    monkeypatch.setattr(fused_axes, "MOST_AXES", 3)
+    monkeypatch.setattr(fused_axes, "FEW_AXES", 2)
+    few = sharding.reshard(text, mesh, I=64, J=64)
+    places = [few.source, *(step.after for step in few.steps)]
+    assert places[-1].state == few.target.state
+    assert [step.before for step in few.steps] == places[:-1]
+    assert few.sent == whole.sent
+    assert name is None or few.seconds == pytest.approx(whole.seconds)
+
+
+def test_a_resharding_over_seven_axes_that_stand_apart_is_refused_at_once():
+    """A search would take minutes."""
+    mesh = dict.fromkeys("TUVWXYZ", 2)
+    with pytest.raises(ValueError, match=r"7 axes \(T, .*, Z\): .* at most 6"):
+        sharding.reshard("A[I_TVXZ, J_UWY] -> A[I_UZ, J_T]", mesh, I=4096, J=4096)
+    found = sharding.reshard("A[I_TUV, J_WXY] -> A[I_WXY, J_TUV]", mesh, I=4096, J=4096)
+    assert found.steps[-1].after.state == found.target.state
 
 
 def test_a_plan_that_crosses_nodes_is_ranked_by_what_it_does_to_each_level():
@@ -1085,12 +1120,15 @@ def test_no_permute_takes_less_than_the_search_assumes(mesh):
     array = sharding.array("A[I, J]", mesh, I=1536, J=1536)
     costs = ChangeCosts(array, mesh.axes, Prices(mesh))
     placed, seen = range(len(costs.graph.placed)), 0
-    for before, after in product(placed, placed):
-        alike = costs.shapes.grids[before] == costs.shapes.grids[after]
-        found = costs.permute(before, after) if alike and before != after else None
-        if found is not None and found[2]:
-            assert costs.least_permute(costs.block[before]) <= found
-            seen += 1
+    for before in placed:
+        others = [n for n in placed if n != before]
+        alike = [
+            n for n in others if costs.shapes.grids[n] == costs.shapes.grids[before]
+        ]
+        for found in costs.permutes(before, alike, backwards=False):
+            if found is not None and found[2]:
+                assert costs.least_permute(costs.block[before]) <= found
+                seen += 1
     assert seen > 20
 
 

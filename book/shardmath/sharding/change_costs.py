@@ -90,12 +90,17 @@ class ChangeCosts:
             known[self.shapes] = PermuteRates(self.shapes, self.sizes, self.prices)
         return known[self.shapes]
 
-    def permute(self, before: int, after: int) -> Cost | None:
-        """The cost of the permute between two placements; None if it has no price."""
-        nbytes = self.block[before]
-        if self.prices is None and not self.lone:
-            return self._alike[nbytes]
-        return self.permute_at(self.rates.of(before, after), nbytes)
+    def permutes(
+        self, end: int, others: Sequence[int], backwards: bool
+    ) -> Iterator[Cost | None]:
+        """The costs of the permutes from a placement to others with equally many blocks
+        or, backwards, from those to it; None for one that has no price."""
+        nbytes = self.block[end]
+        if not others or (self.prices is None and not self.lone):
+            return repeat(self._alike[nbytes], len(others))
+        columns = zip(*map(self.shapes.parts.__getitem__, others), strict=True)
+        costs = Memo(lambda rate: self.permute_at(rate, nbytes))
+        return map(costs.__getitem__, self.rates.row(end, [*columns], backwards))
 
     def permute_at(self, rate: int, nbytes: float) -> Cost | None:
         """The cost of a permute of blocks of `nbytes`, by the number of its rate."""
@@ -191,11 +196,6 @@ class PermuteRates:
             ways = tuple(accumulate(map(sizes.get, axes), mul))
             same = self._groups.setdefault(prod(map(sizes.get, axes)), {})
             same.setdefault(ways, []).append(part)
-
-    def of(self, before: int, after: int) -> int:
-        """The number of the rate of one permute."""
-        columns = [(part,) for part in self.parts[after]]
-        return next(self.row(before, columns, False))
 
     def row(
         self, end: int, columns: Sequence[Sequence[int]], backwards: bool

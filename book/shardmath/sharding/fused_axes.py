@@ -17,6 +17,37 @@ MOST_AXES = 6  # that are all searched separately, in about ten seconds
 FEW_AXES = 5  # more axes than `MOST_AXES` are joined until so few are left
 
 
+def runs_to_search(
+    arrays: Sequence[ShardedArray], usable: Names, mesh: Mesh | None = None
+) -> dict[str, Names]:
+    """Runs of axes that a search treats as one, if there are more than `MOST_AXES`.
+
+    Args:
+        arrays: the arrays of one line.
+        usable: the axes that may be moved.
+        mesh: an axis with a block on it is in no run.
+
+    Raises:
+        ValueError: more than `MOST_AXES` axes are left, whose search would take minutes
+            and gigabytes.
+    """
+    if len(usable) <= MOST_AXES:
+        return {}
+    blocks = set() if mesh is None else set(mesh.blocks)
+    runs = {
+        axis: run
+        for axis, run in runs_alike(arrays, usable).items()
+        if not blocks & set(run)
+    }
+    if len(usable) - sum(len(run) - 1 for run in runs.values()) > MOST_AXES:
+        raise ValueError(
+            f"{len(usable)} axes ({', '.join(usable)}): a search goes over at most "
+            f"{MOST_AXES}, or over more if neighbours are placed alike in all arrays; "
+            "merge axes of the mesh, or say which of them are busy"
+        )
+    return runs
+
+
 def runs_alike(arrays: Sequence[ShardedArray], usable: Names) -> dict[str, Names]:
     """Runs of `usable` axes, each to be treated as one axis, keyed by its first axis.
 

@@ -14,7 +14,7 @@ from operator import itemgetter
 
 from .bind_axes import named_axes
 from .change_costs import SECOND, Cost
-from .fused_axes import MOST_AXES, fewer_axes, fused, runs_alike, spelt, spelt_array
+from .fused_axes import fewer_axes, fused, runs_to_search, spelt, spelt_array
 from .layout import Names, ShardedArray
 from .level_search import short_routes
 from .machine import chip_of
@@ -44,22 +44,15 @@ def candidates(
     those with at least two more collectives than the plan of the case.
 
     With more than `ALL_PLANS` axes, only some of the plans are kept, see
-    `PlanSearch.quickest`. With more than `MOST_AXES` axes, neighbouring axes that are
-    placed alike in all arrays are searched as one, until `FEW_AXES` are left.
+    `PlanSearch.quickest`. With many axes, neighbouring ones that are placed alike in
+    all arrays are searched as one, see `runs_to_search`.
 
     Raises:
-        ValueError: more than `MOST_AXES` axes are left, whose search would take minutes
-            and gigabytes.
+        ValueError: as for `runs_to_search`.
     """
     arrays = a, b, c
-    if runs := _runs(arrays, usable, prices):
+    if runs := runs_to_search(arrays, usable, prices and prices.mesh):
         return _with_fewer_axes(arrays, usable, prices, precision, runs)
-    if len(usable) > MOST_AXES:
-        raise ValueError(
-            f"{len(usable)} axes ({', '.join(usable)}): a search goes over at most "
-            f"{MOST_AXES}, or over more if neighbours are placed alike in all arrays; "
-            "merge axes of the mesh, or say which of them are busy"
-        )
     named = named_axes(arrays)
     first = named_plan(*arrays)
     if first is None:
@@ -83,15 +76,6 @@ def candidates(
     for plan in sorted(few, key=bytes_first):
         kept.setdefault(_key(plan), plan)
     return tuple(kept.values())
-
-
-def _runs(arrays: Operands, usable: Names, prices: Prices | None) -> dict[str, Names]:
-    """Runs of axes to search as one; an axis with a block on the mesh is in none."""
-    if len(usable) <= MOST_AXES:
-        return {}
-    runs = runs_alike(arrays, usable)
-    blocks = {} if prices is None else prices.mesh.blocks
-    return {axis: run for axis, run in runs.items() if not set(run) & set(blocks)}
 
 
 def _with_fewer_axes(

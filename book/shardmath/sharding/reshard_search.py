@@ -376,11 +376,15 @@ class _Search:
     def _permute_from(self, here: int, cost: Cost, order: tuple) -> None:
         """Queue the states with blocks of the same shape that are not reached."""
         n, sums, move = here >> self.width, here & self.low, (None, (), here)
-        for other in self._not_reached(n, sums):
-            more = self.costs.permute(*((other, n) if self.backwards else (n, other)))
-            if more is not None:
-                there = other << self.width | sums
-                self._extend(_add(cost, more), order, move, there, (PERMUTE, other))
+        others, least = self._not_reached(n, sums), self.least
+        costs = self.costs.permutes(n, others, self.backwards)
+        for other, more in zip(others, costs, strict=True):
+            if more is None:
+                continue
+            total, there = _add(cost, more), other << self.width | sums
+            known = least.get(there)
+            if known is None or total <= known[0]:
+                self._extend(total, order, move, there, (PERMUTE, other))
 
     def _not_reached(self, n: int, sums: int) -> list[int]:
         shapes = self.costs.shapes

@@ -9,7 +9,8 @@ from ..collectives import Collective, Priced
 from ..hardware.chips import Chip
 from ..hardware.mesh import Mesh
 from .bind_axes import axis_words, bound, names, usable_axes
-from .layout import ShardedArray
+from .fused_axes import fewer_axes, fused, runs_to_search, spelt
+from .layout import Names, ShardedArray
 from .machine import Machine, priced
 from .notation import parse
 from .prices import Prices
@@ -107,7 +108,8 @@ def reshard(
         A Resharding. On a `Mesh`, its steps take the least time, one after the other;
         otherwise they send the fewest bytes per device. `reshard_step` lists the
         possible steps. Copies over an idle axis can be sliced for free, so each sends
-        only a part, and the parts are gathered at the end.
+        only a part, and the parts are gathered at the end. With more than six axes,
+        neighbouring axes that are placed alike before and after count as one.
 
     Assumes:
         Times are the expected times of `collectives.price`. The array and its copies
@@ -115,7 +117,8 @@ def reshard(
 
     Raises:
         ValueError: as for `array`; dimensions that differ before and after, partial
-            sums that were not there before, a busy axis that the line names.
+            sums that were not there before, a busy axis that the line names, more than
+            six axes that cannot be joined.
 
     >>> print(reshard("A[I_X, J] -> A[I, J_X]", {"X": 4}, I=8, J=8))
     A[I_X, J] -> A[I, J_X]: 24 bytes sent per device
@@ -154,5 +157,21 @@ def reshard(
     axes = usable_axes((source, target), busy)
     machine = priced(mesh)
     prices = Prices(machine) if isinstance(machine, Mesh) else None
-    found = routes(source, axes, prices, targets=[target.state])
-    return Resharding(source, target, found.changes(target.state), machine)
+    steps = _best_way(source, target, axes, prices)
+    return Resharding(source, target, steps, machine)
+
+
+def _best_way(
+    source: ShardedArray, target: ShardedArray, axes: Names, prices: Prices | None
+) -> tuple[Change, ...]:
+    """The best way over `axes`; many of them are searched as fewer."""
+    runs = runs_to_search((source, target), axes, prices and prices.mesh)
+    if not runs:
+        return routes(source, axes, prices, [target.state]).changes(target.state)
+    rest = {axis for run in runs.values() for axis in run[1:]}
+    start, end = (fused(array, runs, rest) for array in (source, target))
+    left = tuple(axis for axis in axes if axis not in rest)
+    priced = prices and Prices(fewer_axes(prices.mesh, runs))
+    return tuple(
+        spelt(step, source, runs) for step in _best_way(start, end, left, priced)
+    )
