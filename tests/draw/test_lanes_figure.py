@@ -25,6 +25,7 @@ from shardmath.draw.picture import Picture
 from shardmath.hardware.mesh import Mesh
 from shardmath.hardware.networks import network
 from shardmath.training import data, fsdp, step, tensor, zero
+from shardmath.training.efficiencies import efficiencies
 
 FIGURE = figures.find("lanes")
 MODEL = next(iter(MODELS))
@@ -142,14 +143,17 @@ def test_weights_arrive_before_their_layer_and_under_the_one_before():
         assert sum(s.seconds for s in gathers) == pytest.approx(one.forward.gather)
 
 
-def test_nothing_hides_activations_on_gpus_and_products_do_on_tpus():
+def test_nothing_hides_activations_on_gpus_and_products_hide_some_on_tpus():
     gpu, tpu = (played(TENSOR, chip, 1024) for chip in ("H100", "TPU v5p"))
     on_gpu, on_tpu = (
         [s for s in one.spans if s.what == "activations"] for one in (gpu, tpu)
     )
     assert all(span.exposed for span in on_gpu)
-    assert not any(span.exposed for span in on_tpu)
-    assert len(on_gpu) == len(on_tpu) == 4 * gpu.layers
+    waits = sum(span.seconds for span in on_tpu if span.exposed)
+    assert waits == pytest.approx(
+        efficiencies().exposed * sum(span.seconds for span in on_tpu)
+    )
+    assert 2 * len(on_gpu) == len(on_tpu) == 8 * gpu.layers
 
 
 @pytest.mark.parametrize("name", [*SIZES, ALL])
@@ -180,7 +184,7 @@ def test_the_playhead_begins_at_the_start_and_ends_with_the_step(view):
     assert FIGURE.settings()["moment"] == 0
     end = FIGURE.draw(moment=SHOWN)
     assert end.last == SHOWN
-    assert "at 238 ms: the optimizer" in drawn.words(
+    assert "at 253 ms: the optimizer" in drawn.words(
         Picture(FIGURE.title, end.summary, (end.svg,))
     )
 

@@ -27,6 +27,7 @@ from shardmath.training.efficiencies import (
     table,
     without,
 )
+from shardmath.training.operations import Done
 from shardmath.training.prediction import PARTS, Clock, Prediction
 from shardmath.transformer import (
     DEEPSEEK_V3,
@@ -130,8 +131,18 @@ def test_tensor_parallelism_is_exposed_on_gpus_by_hand():
     assert stated == pytest.approx(AT.stated_overlap * seconds, rel=1e-9)
 
 
-def test_tpus_hide_tensor_parallelism_behind_products():
-    assert STEPS["torus"].prediction.parts["tensor"] == 0
+def test_products_hide_a_part_of_tensor_parallelism_on_tpus():
+    """Of an exchange that is shorter than the products, x is exposed, as of a gather;
+    of a longer one, the excess too."""
+    clock = Clock(TPU_V5P, "bf16", Software(), AT)
+    two_seconds = (2.0 * AT.matmul * TPU_V5P.flops["bf16"], 0.0, "bf16", 0.0)
+    for seconds, excess in ((0.5, 0.0), (3.0, 1.0), (20.0, 18.0)):
+        busy = {"tensor": seconds * AT.network}
+        one = clock.part(Done((two_seconds,), 0.0, 0.0, 0.0, 0.0, 0.0, busy), 0)
+        exposed = min(seconds, excess + AT.exposed * seconds)
+        assert one.tensor == pytest.approx(exposed)
+    one = STEPS["torus"].prediction.parts
+    assert 0 < one["tensor"] < one["math"]
 
 
 def test_a_pipeline_waits_as_long_as_its_closed_form_says():

@@ -191,8 +191,8 @@ def closed_loop(
     >>> node = Server(LLAMA_3_70B, network("h100:8"), Layout(8), Formats())
     >>> for clients in (8, 32):
     ...     print(closed_loop(node, clients, Requests(1000, 200)))
-    TPOT 12.1 ms, TTFT 149 ms, 7.53 sequences decode, 3.12 requests a second
-    TPOT 17.2 ms, TTFT 210 ms, 30.2 sequences decode, 8.78 requests a second
+    TPOT 12.1 ms, TTFT 148 ms, 7.54 sequences decode, 3.13 requests a second
+    TPOT 17.1 ms, TTFT 208 ms, 30.2 sequences decode, 8.84 requests a second
     """
     if not isinstance(requests, Requests):
         raise ValueError(f"requests = {short_repr(requests)}: must be Requests")
@@ -236,7 +236,7 @@ def open_loop(
     >>> for rate in (1, 4):
     ...     print(open_loop(node, rate, Requests(1000, 200)))
     TPOT 10.9 ms, TTFT 121 ms, 2.06 sequences decode, 1 request a second
-    TPOT 12.6 ms, TTFT 126 ms, 9.64 sequences decode, 4 requests a second
+    TPOT 12.6 ms, TTFT 126 ms, 9.61 sequences decode, 4 requests a second
     """
     (rate,) = positive(rate=rate)
     room = slots(server, requests, scheduler)
@@ -288,7 +288,7 @@ def disaggregated(
     >>> from shardmath.transformer import LLAMA_3_70B
     >>> node = Server(LLAMA_3_70B, network("h100:8"), Layout(8), Formats())
     >>> print(disaggregated(node, node, 32, Requests(1000, 200)))
-    TPOT 11.9 ms, TTFT 195 ms, 29.6 sequences decode, 12.4 requests a second
+    TPOT 11.9 ms, TTFT 193 ms, 29.6 sequences decode, 12.4 requests a second
     """
     clients, readers, writers = positive(
         concurrency=concurrency, readers=readers, writers=writers

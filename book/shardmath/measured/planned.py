@@ -67,6 +67,7 @@ class PublicJob:
             precision=one.precision,
             formats={**usual_formats(one.chip, one.precision), **one.formats},
             kernel="unfused" if old else "fused",
+            loss=one.loss or "once",
             remat=one.remat or "full" if old else None,
             fixed=BEFORE_ZERO if old else None,
             schedule="dualpipe" if one.schedule == "dualpipe" else "1f1b",

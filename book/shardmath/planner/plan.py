@@ -216,6 +216,8 @@ class Plan:
             reason = "it does not split sequences, of which there are enough"
         elif each < other:
             reason = f"{each} instead of {other} chips share the work on a sequence"
+        elif "pipeline" in fastest.axes and "pipeline" not in best.axes:
+            reason = "it needs no pipeline"
         elif best.candidate.exposed < fastest.candidate.exposed:
             reason = "it loses less time to exchanges that nothing hides and to waiting"
         else:
@@ -432,7 +434,8 @@ def plan(
     of the mesh's own prediction. Among the ties we recommend the mesh with the fewest
     axes, where data and expert parallelism do not count (see `search.simplicity`). If
     several with equally few axes are about equally fast, we recommend the one in which
-    the fewest chips work on a sequence.
+    the fewest chips work on a sequence, and within one domain of fast links we prefer
+    tensor parallelism to a pipeline.
 
     Args:
         model: a model, or a name for `transformer.model`.

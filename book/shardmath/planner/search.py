@@ -8,7 +8,8 @@ divide the work on a sequence (pipeline, context and tensor parallelism), becaus
 is one more thing to get right. If several with equally few axes are about equally fast,
 it recommends the one that divides a sequence among the fewest chips, as the guide of
 Megatron Core for mixtures of experts advises: keep model parallelism small, and use the
-rest of the chips for data parallelism.
+rest of the chips for data parallelism. Within one domain of fast links it prefers
+tensor parallelism to a pipeline, which needs a schedule and many microbatches.
 
 We cannot tell how accurate the prediction for a mesh is if no published run resembles
 this mesh. So the search proposes two things only if nothing else fits: kinds of
@@ -589,12 +590,15 @@ def _preferred(tied: list[Candidate], seqs: int, domain: int) -> list[Candidate]
     a factor `SAME` of their fastest come first. Of these, meshes with several copies of
     the weights in one domain of fast links come last. The others are in order of the
     chips that work on a sequence, and if these are equally many, the experts are
-    divided over as many chips as possible. Then the least exposed time decides."""
+    divided over as many chips as possible. Then comes tensor parallelism before a
+    pipeline that would fit in one domain: it needs no schedule. Then the least exposed
+    time decides."""
 
-    def by(one: Candidate) -> tuple[bool, int, int, float]:
+    def by(one: Candidate) -> tuple[bool, int, int, bool, float]:
         ways = one.ways
-        copied = copied_within(ways, domain)
-        return copied, chips_per_sequence(ways), -one.experts_over, one.exposed
+        copied, chips = copied_within(ways, domain), chips_per_sequence(ways)
+        staged = ways.get("pipeline", 1) > 1 and chips <= domain
+        return copied, chips, -one.experts_over, staged, one.exposed
 
     found = []
     axes = {id(one): simplicity(one.sizes, seqs) for one in tied}

@@ -25,7 +25,8 @@ class Efficiencies:
         memory: share of the HBM bandwidth that is reached by passes over activations.
         trips: how often the vector of a token that an expert gets passes through HBM in
             the forward pass; each read and each write counts.
-        exposed: share of a gather of weights that no other work hides.
+        exposed: share of a gather of weights, or on TPUs of an exchange of tensor
+            parallelism, that no other work hides.
         launch: seconds that every kernel takes in addition to its work.
         network: share of the links' bandwidth that a large collective reaches.
         old_attention: share of `attention` that a kernel for an older chip reaches.

@@ -19,12 +19,11 @@ How much of an exchange is exposed, that is, not hidden behind work, depends on 
 purpose (`operations.PURPOSES`):
 
 - Tensor parallelism on GPUs, exchanges with experts and gathered keys are exposed.
-- On TPUs, tensor parallelism is exposed for the time by which it exceeds the products
-  of the same pass.
+- A gather of weights that takes g seconds, next to F seconds of work, is exposed for
+  max(0, g − F) + x · g seconds, but for no more than g. So is tensor parallelism on
+  TPUs, next to the products of the same pass.
 - A hop round a ring is exposed for the time by which it exceeds the attention of the
   previous hop.
-- A gather of weights that takes g seconds, next to F seconds of work, is exposed for
-  max(0, g − F) + x · g seconds, but for no more than g.
 - Reducing gradients once per step is exposed for the time by which it exceeds one
   backward pass; ZeRO-1's gather of weights, for the time by which it exceeds one
   forward pass.
@@ -243,7 +242,8 @@ class Clock:
         self, chip: Chip, precision: str, software: Software, at: Efficiencies
     ):
         self.at, self.software = at, software
-        self.hides = chip.vendor == "Google"  # tensor exchanges hide behind products
+        # XLA sends activations of tensor parallelism in pieces, next to products.
+        self.in_pieces = chip.vendor == "Google"
         self.bandwidth = at.memory * chip.hbm_bandwidth
         self._chip, self._rates = chip, {}
         wide = precision if precision in ("fp16", "fp32") else WIDE
@@ -282,8 +282,8 @@ class Clock:
         attention = one.attention / self.attention
         busy = {why: seconds / self.at.network for why, seconds in one.busy.items()}
         tensor = busy.get("tensor", 0.0)
-        if self.hides:
-            tensor = max(0.0, tensor - products)
+        if self.in_pieces:
+            tensor = self.beside(tensor, products)
         else:
             tensor = self.exposed("tensor", tensor, products)
         context = busy.get("context", 0.0)
@@ -308,11 +308,15 @@ class Clock:
         turns = hops if one.turned else 0
         return turns * (HOP_KERNELS * self.at.launch + one.turned / self.bandwidth)
 
+    def beside(self, seconds: float, work: float) -> float:
+        """Exposed seconds of an exchange, started early, next to `work` seconds of
+        other work."""
+        return min(seconds, max(0.0, seconds - work) + self.at.exposed * seconds)
+
     def gather(self, gathered: float, work: float) -> float:
-        """Exposed seconds of a gather next to `work` seconds of other work."""
-        gathered /= self.at.network
-        exposed = max(0.0, gathered - work) + self.at.exposed * gathered
-        return min(gathered, exposed)
+        """Exposed seconds of a gather that takes `gathered` seconds at the full rate of
+        the links, next to `work` seconds of other work."""
+        return self.beside(gathered / self.at.network, work)
 
     def update(self, moved: MovedWeights, forward: float, backward: float) -> float:
         """Exposed seconds of exchanging gradients and weights once per step."""

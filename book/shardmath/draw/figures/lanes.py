@@ -191,7 +191,7 @@ def _happens(name: str, one: StepLanes) -> str:
         "activations"
     )
     if one.step.mesh.network.chip.vendor == "Google":
-        how = "On a TPU, products run while they exchange activations"
+        how = "On a TPU, products hide only a part of the exchanges of activations"
     end = f", {show(one.tail, 's')} of it for gradients at the end" if one.tail else ""
     return (
         f"{one.step.mesh.axes['tensor']} chips share every layer. {how}, so a chip "

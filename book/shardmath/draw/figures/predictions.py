@@ -24,7 +24,7 @@ LABELS = {
     "attention": "Attention reaches",
     "memory": "Passes over memory reach",
     "trips": "Trips of an expert's tokens",
-    "exposed": "Exposed of a gather",
+    "exposed": "Exposed share",
 }
 
 
