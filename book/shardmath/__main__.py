@@ -16,6 +16,7 @@ from collections.abc import Sequence
 
 from . import __version__
 from .base.units import shortened
+from .hardware.networks import Network, network
 from .measured.predict_file import predict_file, to_table
 from .planner import plan
 from .planner.plan import LEFT_OUT
@@ -40,7 +41,7 @@ def main(words: Sequence[str] | None = None) -> int:
 def _plan(args: argparse.Namespace) -> int:
     found = plan(
         args.model,
-        args.machine,
+        _machine(args),
         args.tokens,
         args.seq,
         remat=args.remat,
@@ -68,7 +69,7 @@ def _plan(args: argparse.Namespace) -> int:
 def _serve(args: argparse.Namespace) -> int:
     found = serve(
         args.model,
-        args.machine,
+        _machine(args),
         args.rate,
         args.input,
         args.output,
@@ -90,6 +91,13 @@ def _serve(args: argparse.Namespace) -> int:
     else:
         print(text(found, args.price))
     return 0
+
+
+def _machine(args: argparse.Namespace) -> str | Network:
+    """The machine, with the bandwidth between its nodes if it is given."""
+    if args.egress is None:
+        return args.machine
+    return network(args.machine, 1e9 * args.egress)
 
 
 def _fixed(given: Sequence[str]) -> dict[str, int]:
@@ -136,9 +144,24 @@ def _parser() -> argparse.ArgumentParser:
     version = f"shardmath {__version__}"
     parser.add_argument("--version", action="version", version=version)
     commands = parser.add_subparsers(required=True)
+    _add_plan(commands)
+    _add_serve(commands)
+    file = commands.add_parser("predict", help="how long runs or servers will take")
+    file.add_argument(
+        "file", help="CSV or JSON, a table of runs or of servers; see measured/*.csv"
+    )
+    file.add_argument("--json", action="store_true", help="print a JSON list")
+    file.set_defaults(run=_predict)
+    return parser
+
+
+def _add_plan(commands: argparse._SubParsersAction) -> None:
     ours = commands.add_parser("plan", help="the best meshes for training a model")
     ours.add_argument("model", help="such as llama3-70b")
     ours.add_argument("machine", help="such as v5p:16x16x16, h100:512, gb200:72")
+    ours.add_argument(
+        "--egress", type=float, help="one-way GB/s of a node, where no source has it"
+    )
     ours.add_argument("--tokens", required=True, help="per step: 4194304 or 4M")
     ours.add_argument("--seq", type=int, default=8192, help="tokens per sequence")
     ours.add_argument("--remat", help="a policy; by default, the least that fits")
@@ -163,9 +186,15 @@ def _parser() -> argparse.ArgumentParser:
     )
     ours.add_argument("--top", type=int, default=5, help="meshes to show")
     ours.set_defaults(run=_plan)
+
+
+def _add_serve(commands: argparse._SubParsersAction) -> None:
     ours = commands.add_parser("serve", help="latencies and rates of a server")
     ours.add_argument("model", help="such as llama3-70b")
     ours.add_argument("machine", help="such as h100:8, v5e:4x4, gb200:72")
+    ours.add_argument(
+        "--egress", type=float, help="one-way GB/s of a node, where no source has it"
+    )
     ours.add_argument("--rate", type=float, required=True, help="requests per second")
     ours.add_argument("--input", type=int, required=True, help="tokens per prompt")
     ours.add_argument("--output", type=int, required=True, help="tokens per answer")
@@ -186,13 +215,6 @@ def _parser() -> argparse.ArgumentParser:
     ours.add_argument("--seed", type=int, default=0, help="of the arrivals")
     ours.add_argument("--json", action="store_true", help="print one JSON object")
     ours.set_defaults(run=_serve)
-    file = commands.add_parser("predict", help="how long runs or servers will take")
-    file.add_argument(
-        "file", help="CSV or JSON, a table of runs or of servers; see measured/*.csv"
-    )
-    file.add_argument("--json", action="store_true", help="print a JSON list")
-    file.set_defaults(run=_predict)
-    return parser
 
 
 if __name__ == "__main__":

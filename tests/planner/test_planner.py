@@ -239,6 +239,34 @@ def test_few_chips_share_a_sequence(model, machine, seqs, seq, axes):
     assert found.best.axes == axes
 
 
+def test_simple_meshes_come_first():
+    """No pipeline where tensor parallelism is about as fast, one group for FSDP where
+    it is nearly as fast as two, and no tensor parallelism across nodes."""
+    models = {run.model.name: run.model for run in RUNS}
+    small = plan(models["mpt 13b"], "h100:8", 16 * 2048, 2048)
+    assert small.best.axes == {"zero": 4, "tensor": 2}
+    groups = plan(LLAMA_3_8B, "h100:8x8", 128 * 8192, top=9)
+    assert groups.best.axes == {"fsdp": 64}
+    assert {"data": 2, "fsdp": 32} in [one.axes for one in groups.ranking]
+    a100s = network("a100_80gb:192x8", 200e9)
+    wide = plan(models["gpt 145.6b"], a100s, 2304 * 2048, 2048, precision="fp16")
+    assert wide.best.axes["tensor"] <= 8
+
+
+@pytest.mark.parametrize("machine", ["v6e:2x4", "v6e:16x16", "v5p:4x4x4"])
+def test_tpus_do_without_tensor_parallelism_if_sequences_suffice(machine):
+    """As all published runs of 8B on TPUs do."""
+    seqs = 4 * network(machine).chips
+    found = plan(LLAMA_3_8B, machine, seqs * 8192)
+    assert set(found.best.axes) <= {"data", "zero", "fsdp"}
+
+
+def test_a_mesh_with_model_parallelism_ties_in_half_of_the_band():
+    found = plan("llama3-70b", "b200:8x8", "2M", top=100)
+    low, _ = found.best.prediction.band
+    assert 1 < found.best.seconds / found.fastest.seconds <= 1 + (1 / low - 1) / 2
+
+
 def test_sequences_are_not_split_where_there_are_enough():
     found = plan(LLAMA_3_8B, "h100:8", "1M")
     assert "context" not in found.best.axes
@@ -583,6 +611,21 @@ def test_the_command_line_knows_overlap_node_limit_and_memory(capsys):
     alone = said()
     for more in (["--overlap", "experts"], ["--hbm", "50"], ["--node-limit", "1"]):
         assert said(*more) != alone, more
+
+
+def test_the_command_line_takes_the_bandwidth_between_nodes(capsys):
+    """No source has it for A100s, and it changes the time of what crosses nodes."""
+    words = ["plan", "llama3-8b", "a100-80gb:4x8", "--tokens", "1M", "--fix", "fsdp=32"]
+    assert main(words) == 2
+    assert "egress=..." in capsys.readouterr().err
+    likely = []
+    for egress in ("100", "200"):
+        assert main([*words, "--egress", egress]) == 0
+        likely += re.findall(r"likely ([\d.]+) s", capsys.readouterr().out)[:1]
+    assert float(likely[0]) > float(likely[1])
+    for machine in ("v5p:4x4x4", "h100:8"):
+        assert main(["plan", "llama3-8b", machine, *words[3:], "--egress", "9"]) == 2
+        assert "only several nodes of GPUs" in capsys.readouterr().err
 
 
 def test_the_command_line(capsys):

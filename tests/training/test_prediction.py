@@ -143,6 +143,8 @@ def test_products_hide_a_part_of_tensor_parallelism_on_tpus():
         assert one.tensor == pytest.approx(exposed)
     one = STEPS["torus"].prediction.parts
     assert 0 < one["tensor"] < one["math"]
+    stated = STEPS["torus"].predicted(Software(("tensor",))).parts["tensor"]
+    assert stated == pytest.approx(one["tensor"] * AT.stated_overlap / AT.exposed)
 
 
 def test_a_pipeline_waits_as_long_as_its_closed_form_says():

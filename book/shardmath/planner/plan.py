@@ -431,11 +431,11 @@ def plan(
     run has them: pipelines on TPUs, tensor parallelism with copies of KV heads if a
     model has several, and context parallelism with under 4,096 tokens of a sequence per
     chip. A mesh ties with the fastest one if the shortest predicted time is in the band
-    of the mesh's own prediction. Among the ties we recommend the mesh with the fewest
-    axes, where data and expert parallelism do not count (see `search.simplicity`). If
-    several with equally few axes are about equally fast, we recommend the one in which
-    the fewest chips work on a sequence, and within one domain of fast links we prefer
-    tensor parallelism to a pipeline.
+    of the mesh's own prediction, or in its inner half if the mesh has pipeline, context
+    or tensor parallelism. Among the ties we recommend the mesh with the fewest axes,
+    where data and expert parallelism do not count (see `search.simplicity`), and of
+    those with equally few, one without a pipeline. If several are about equally fast,
+    we recommend the one in which the fewest chips work on a sequence.
 
     Args:
         model: a model, or a name for `transformer.model`.

@@ -3,13 +3,14 @@
 On each mesh that the model admits, the search tries sizes of a microbatch and chunks of
 a pipeline, each with only as much recomputation as memory requires. A candidate ties
 with the fastest one if the shortest time is in the band of the candidate's own
-prediction. Among the ties the search recommends the one with the fewest axes that
-divide the work on a sequence (pipeline, context and tensor parallelism), because each
-is one more thing to get right. If several with equally few axes are about equally fast,
-it recommends the one that divides a sequence among the fewest chips, as the guide of
-Megatron Core for mixtures of experts advises: keep model parallelism small, and use the
-rest of the chips for data parallelism. Within one domain of fast links it prefers
-tensor parallelism to a pipeline, which needs a schedule and many microbatches.
+prediction. If it divides the work on a sequence, by pipeline, context or tensor
+parallelism, the shortest time has to be in the inner half of this band. Among the ties
+the search recommends the one with the fewest such axes, because each is one more thing
+to get right. A mesh without a pipeline comes before one with as many axes and a
+pipeline, which needs a schedule and many microbatches. If several are about equally
+fast, it recommends the one that divides a sequence among the fewest chips, as the guide
+of Megatron Core for mixtures of experts advises: keep model parallelism small, and use
+the rest of the chips for data parallelism.
 
 We cannot tell how accurate the prediction for a mesh is if no published run resembles
 this mesh. So the search proposes two things only if nothing else fits: kinds of
@@ -49,6 +50,7 @@ from .links import Links
 from .patterns import COPIES, FOLDS, LAID, ORDER, SHARDS, merged, pattern, with_copies
 
 PRUNED = 1.05  # candidates that take this many times as long as a tie are left out
+DIVIDED = 0.5  # share of the band within which a mesh with model parallelism ties
 SAME = 1.03  # two releases of one framework differ by this factor with equal settings
 DIVIDING = ("pipeline", "context", "tensor")  # axes whose chips share sequences
 UNTRIED = {"Google": ("pipeline",)}  # kinds that no published run uses, by vendor
@@ -287,9 +289,16 @@ class Search:
         found = sorted(by_mesh.values(), key=lambda one: one.seconds)
         if not found:
             return [], None
-        tied = [one for one in found if one.seconds <= self.ties * found[0].seconds]
+        tied = [one for one in found if self._ties(one, found[0])]
+        others = [one for one in found if not self._ties(one, found[0])]
         first = _preferred(tied, self.job.seqs, int(self.network.chip.domain))
-        return [*first, *found[len(tied) :]][:top], found[0]
+        return [*first, *others][:top], found[0]
+
+    def _ties(self, one: Candidate, fastest: Candidate) -> bool:
+        """Whether a candidate is about as fast as the fastest one."""
+        divides = any(one.sizes[axis] > 1 for axis in DIVIDING)
+        longer = (self.ties - 1) * (DIVIDED if divides else 1.0)
+        return one.seconds <= (1 + longer) * fastest.seconds
 
     def pattern(self, layout: Sharing, sizes: Sizes, keys: str) -> Derivation | str:
         """The derivation of all meshes with these axes, or why there is none."""
@@ -586,22 +595,25 @@ def _can_be_timed(
 
 
 def _preferred(tied: list[Candidate], seqs: int, domain: int) -> list[Candidate]:
-    """The ties, fewest axes first. Among those with equally many axes, the ones within
-    a factor `SAME` of their fastest come first. Of these, meshes with several copies of
-    the weights in one domain of fast links come last. The others are in order of the
-    chips that work on a sequence, and if these are equally many, the experts are
-    divided over as many chips as possible. Then comes tensor parallelism before a
-    pipeline that would fit in one domain: it needs no schedule. Then the least exposed
-    time decides."""
+    """The ties, fewest axes first, and of those with equally many axes, the ones
+    without a pipeline. Of these, the ones within a factor `SAME` of their fastest come
+    first. Meshes with several copies of the weights in one domain of fast links are the
+    last of them. The others are in order of the chips that work on a sequence, and if
+    these are equally many, the experts are divided over as many chips as possible.
+    Then groups of chips that share weights, each with a copy, come after one group. At
+    the end, the least exposed time decides."""
 
     def by(one: Candidate) -> tuple[bool, int, int, bool, float]:
         ways = one.ways
         copied, chips = copied_within(ways, domain), chips_per_sequence(ways)
-        staged = ways.get("pipeline", 1) > 1 and chips <= domain
-        return copied, chips, -one.experts_over, staged, one.exposed
+        several = ways.get("data", 1) > 1 and one.shards == "fsdp"
+        return copied, chips, -one.experts_over, several, one.exposed
 
     found = []
-    axes = {id(one): simplicity(one.sizes, seqs) for one in tied}
+    axes = {
+        id(one): (simplicity(one.sizes, seqs, domain), one.sizes["pipeline"] > 1)
+        for one in tied
+    }
     for count in sorted({*axes.values()}):
         some = [one for one in tied if axes[id(one)] == count]
         least = min(one.seconds for one in some)
@@ -611,27 +623,33 @@ def _preferred(tied: list[Candidate], seqs: int, domain: int) -> list[Candidate]
     return found
 
 
-def simplicity(sizes: Sizes, seqs: int) -> int:
+def simplicity(sizes: Sizes, seqs: int, domain: int | None = None) -> int:
     """The number of axes of a mesh that someone has to get right.
 
     Data parallelism does not count, and neither does expert parallelism, whose chips
     have sequences of their own. Context parallelism counts as three axes if it is not
     needed, that is, if the batch has at least one sequence for each rank and stage. It
-    then only replaces data parallelism, which is simpler.
+    then only replaces data parallelism, which is simpler. Tensor parallelism counts as
+    two axes if it leaves a domain of fast links.
 
     Args:
         sizes: the sizes of the mesh axes.
         seqs: sequences of a step.
+        domain: chips of a domain of fast links; any number if not given.
 
     >>> eight = {"fsdp": 8, "context": 2}
     >>> simplicity(eight, 256), simplicity(eight, 8)
     (3, 1)
+    >>> simplicity({"fsdp": 8, "tensor": 16}, 256, domain=8)
+    2
     """
     axes = {axis for axis, size in merged(sizes).items() if size > 1}
     ways = ("context", "pipeline", "expert", *COPIES)
     spare = seqs >= prod(sizes.get(axis, 1) for axis in ways)
     needless = 2 * ("context" in axes and spare)
-    return len(axes & set(DIVIDING)) + needless
+    split = sizes.get("tensor", 1) * sizes.get("copies", 1)
+    leaves = domain is not None and split > domain
+    return len(axes & set(DIVIDING)) + needless + leaves
 
 
 def chips_per_sequence(ways: Mapping[str, int]) -> int:

@@ -282,10 +282,9 @@ class Clock:
         attention = one.attention / self.attention
         busy = {why: seconds / self.at.network for why, seconds in one.busy.items()}
         tensor = busy.get("tensor", 0.0)
-        if self.in_pieces:
-            tensor = self.beside(tensor, products)
-        else:
-            tensor = self.exposed("tensor", tensor, products)
+        stated = self.exposed("tensor", tensor, products)
+        hides = self.in_pieces
+        tensor = min(stated, self.beside(tensor, products)) if hides else stated
         context = busy.get("context", 0.0)
         if "ring" in busy:
             hidden = attention * hops / (hops + 1)
@@ -309,8 +308,8 @@ class Clock:
         return turns * (HOP_KERNELS * self.at.launch + one.turned / self.bandwidth)
 
     def beside(self, seconds: float, work: float) -> float:
-        """Exposed seconds of an exchange, started early, next to `work` seconds of
-        other work."""
+        """Exposed seconds of an exchange next to `work` seconds of work that can hide
+        a part of it."""
         return min(seconds, max(0.0, seconds - work) + self.at.exposed * seconds)
 
     def gather(self, gathered: float, work: float) -> float:

@@ -13,7 +13,7 @@ NAME = re.compile(r"(?P<kind>[\w-]+)(:(?P<shape>\d+(x\d+)*)(\*(?P<slices>\d+))?)
 LIBTPU = {"tpu7x": "tpu_7x"}  # a chip that libtpu and `chips` call differently
 
 
-def network(name: "str | Network") -> Network:
+def network(name: "str | Network", egress: float | None = None) -> Network:
     """The network that `name` means.
 
     Args:
@@ -22,10 +22,12 @@ def network(name: "str | Network") -> Network:
             network; ``"gb200:72"``, GPUs of one NVLink domain; ``"h100:64x8"``, nodes ×
             GPUs per node, on one level of a full fat tree; ``"h100:512"``, all GPUs, in
             full nodes. A `Network` is returned unchanged.
+        egress: one-way bytes/s of a node to others, for several nodes of GPUs; by
+            default, all cards of a node at their full rate.
 
     Raises:
-        ValueError: the name has another form, or its chip, slice or node does not
-            exist.
+        ValueError: the name has another form, its chip, slice or node does not exist,
+            or `egress` is given for anything but several nodes of GPUs.
 
     Assumes:
         There is no latency between slices, since no source states one.
@@ -38,6 +40,8 @@ def network(name: "str | Network") -> Network:
     True
     """
     if isinstance(name, Network):
+        if egress is not None:
+            raise ValueError(f"egress = {egress}: {name.name} has its own")
         return name
     found = NAME.fullmatch(name) if isinstance(name, str) else None
     if found is None or found["shape"] is None:
@@ -51,7 +55,7 @@ def network(name: "str | Network") -> Network:
     given = short_repr(name)
     positive_int(**{f"a side of {given}": min(shape), f"slices of {given}": slices})
     try:
-        return _built(chip, shape, slices)
+        return _built(chip, shape, slices, egress)
     except ValueError as error:
         raise ValueError(f"network {given}: {error}") from None
 
@@ -65,8 +69,11 @@ def _in_nodes(count: int, most: int) -> str:
     return f"{max(1, round(count / most))}x{most}"
 
 
-def _built(chip: Chip, shape: tuple[int, ...], slices: int) -> Network:
+def _built(
+    chip: Chip, shape: tuple[int, ...], slices: int, egress: float | None
+) -> Network:
     if chip.vendor == "Google":
+        _no_egress(egress)
         torus = Torus(chip, shape)
         return Slices(torus, slices, latency=0) if slices > 1 else torus
     if slices > 1:
@@ -84,11 +91,19 @@ def _built(chip: Chip, shape: tuple[int, ...], slices: int) -> Network:
             f"a node joins at most {most} {chip.name}; write the number of nodes in "
             f"front, as in {_in_nodes(nodes * each, most)}"
         )
-    if nodes > 1 and "scale_out_bandwidth" not in chip.facts:
+    if nodes > 1 and egress is None and "scale_out_bandwidth" not in chip.facts:
         raise ValueError(
-            f"no source states the bandwidth of {chip.name} between nodes: give it in "
-            f"Python, as Cluster(network('{chip.id}:{each}'), {nodes}, egress=...), in "
-            "one-way bytes/s of a node"
+            f"no source states the bandwidth of {chip.name} between nodes: give it, as "
+            f"network('{chip.id}:{nodes}x{each}', egress=...), in one-way bytes/s of a "
+            "node"
         )
     node = (NVLinkDomain if "nvlink" in chip.facts else DirectDomain)(chip, each)
-    return Cluster(node, nodes) if nodes > 1 else node
+    if nodes > 1:
+        return Cluster(node, nodes, egress=egress)
+    _no_egress(egress)
+    return node
+
+
+def _no_egress(egress: float | None) -> None:
+    if egress is not None:
+        raise ValueError(f"egress = {egress}: only several nodes of GPUs have one")
