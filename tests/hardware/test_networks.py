@@ -685,3 +685,19 @@ NODE = NVLinkDomain(chips.H100)
 def test_bad_input_is_quoted(call, said):
     with pytest.raises(ValueError, match=said):
         call()
+
+
+def test_the_bandwidth_between_nodes_can_be_given():
+    """For GPUs for which no source states it, or if it is not that of the cards."""
+    with pytest.raises(ValueError, match=r"network\('a100_80gb:16x8', egress=...\)"):
+        network("a100_80gb:16x8")
+    assert network("a100_80gb:16x8", 200e9).egress("leaf") == 200e9
+    assert network("h100:4x8").egress("leaf") == 400e9
+    assert network("h100:4x8", 100e9).egress("leaf") == 100e9
+    for name in ("h100:8", "v5p:4x4x4", "v5e:4x4*2"):
+        with pytest.raises(ValueError, match="only several nodes of GPUs have one"):
+            network(name, 1e9)
+    with pytest.raises(ValueError, match="has its own"):
+        network(network("h100:4x8"), 1e9)
+    with pytest.raises(ValueError, match="egress = 'fast': must be"):
+        network("h100:4x8", "fast")

@@ -281,10 +281,10 @@ class Clock:
         products = sum(self.product(*each) for each in one.products)
         attention = one.attention / self.attention
         busy = {why: seconds / self.at.network for why, seconds in one.busy.items()}
-        tensor = busy.get("tensor", 0.0)
-        stated = self.exposed("tensor", tensor, products)
-        hides = self.in_pieces
-        tensor = min(stated, self.beside(tensor, products)) if hides else stated
+        exchanged = busy.get("tensor", 0.0)
+        tensor = self.exposed("tensor", exchanged, products)
+        if self.in_pieces:
+            tensor = min(tensor, self.beside(exchanged, products))
         context = busy.get("context", 0.0)
         if "ring" in busy:
             hidden = attention * hops / (hops + 1)

@@ -41,7 +41,7 @@ def network(name: "str | Network", egress: float | None = None) -> Network:
     """
     if isinstance(name, Network):
         if egress is not None:
-            raise ValueError(f"egress = {egress}: {name.name} has its own")
+            raise ValueError(f"egress = {short_repr(egress)}: {name.name} has its own")
         return name
     found = NAME.fullmatch(name) if isinstance(name, str) else None
     if found is None or found["shape"] is None:
@@ -95,7 +95,7 @@ def _built(
         raise ValueError(
             f"no source states the bandwidth of {chip.name} between nodes: give it, as "
             f"network('{chip.id}:{nodes}x{each}', egress=...), in one-way bytes/s of a "
-            "node"
+            "node, or with --egress, in GB/s"
         )
     node = (NVLinkDomain if "nvlink" in chip.facts else DirectDomain)(chip, each)
     if nodes > 1:
@@ -106,4 +106,5 @@ def _built(
 
 def _no_egress(egress: float | None) -> None:
     if egress is not None:
-        raise ValueError(f"egress = {egress}: only several nodes of GPUs have one")
+        given = short_repr(egress)
+        raise ValueError(f"egress = {given}: only several nodes of GPUs have one")
