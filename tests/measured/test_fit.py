@@ -143,7 +143,7 @@ def test_the_planner_agrees_with_published_meshes_as_often_as_the_book_says():
     """Many meshes of a divided job tie, and the planner then prefers a simpler one."""
     found, alone = shares(outcomes()), shares(outcomes(divided=False))
     assert len(outcomes()) == len(public_jobs())
-    assert found["first"] >= 0.15
+    assert found["first"] >= 0.25
     assert found["among 3"] >= 0.55
     assert found["among 10"] >= 0.80
     assert found["within 10 %"] >= 0.75

@@ -430,12 +430,13 @@ def plan(
     Some kinds of meshes are proposed only if nothing else fits, because no published
     run has them: pipelines on TPUs, tensor parallelism with copies of KV heads if a
     model has several, and context parallelism with under 4,096 tokens of a sequence per
-    chip. A mesh ties with the fastest one if the shortest predicted time is in the band
-    of the mesh's own prediction, or in its inner half if the mesh has pipeline, context
-    or tensor parallelism. Among the ties we recommend the mesh with the fewest axes,
-    where data and expert parallelism do not count (see `search.simplicity`), and of
-    those with equally few, one without a pipeline. If several are about equally fast,
-    we recommend the one in which the fewest chips work on a sequence.
+    chip. A mesh ties with the fastest one if the shortest predicted time is in the
+    inner three quarters of the band of the mesh's own prediction, or in its inner half
+    if the mesh has pipeline, context or tensor parallelism. Among the ties we recommend
+    the mesh with the fewest axes, where data and expert parallelism do not count (see
+    `search.simplicity`), and of those with equally few, one without a pipeline. If
+    several are about equally fast, we recommend the one in which the fewest chips work
+    on a sequence.
 
     Args:
         model: a model, or a name for `transformer.model`.

@@ -2,11 +2,11 @@
 
 On each mesh that the model admits, the search tries sizes of a microbatch and chunks of
 a pipeline, each with only as much recomputation as memory requires. A candidate ties
-with the fastest one if the shortest time is in the band of the candidate's own
-prediction. If it divides the work on a sequence, by pipeline, context or tensor
-parallelism, the shortest time has to be in the inner half of this band. Among the ties
-the search recommends the one with the fewest such axes, because each is one more thing
-to get right. A mesh without a pipeline comes before one with as many axes and a
+with the fastest one if the shortest time is well inside the band of the candidate's own
+prediction: in its inner half if the candidate divides the work on a sequence, by
+pipeline, context or tensor parallelism, and else in its inner three quarters. Among the
+ties the search recommends the one with the fewest such axes, because each is one more
+thing to get right. A mesh without a pipeline comes before one with as many axes and a
 pipeline, which needs a schedule and many microbatches. If several are about equally
 fast, it recommends the one that divides a sequence among the fewest chips, as the guide
 of Megatron Core for mixtures of experts advises: keep model parallelism small, and use
@@ -50,7 +50,8 @@ from .links import Links
 from .patterns import COPIES, FOLDS, LAID, ORDER, SHARDS, merged, pattern, with_copies
 
 PRUNED = 1.05  # candidates that take this many times as long as a tie are left out
-DIVIDED = 0.5  # share of the band within which a mesh with model parallelism ties
+# Shares of the band within which meshes tie, without and with model parallelism.
+WHOLE, DIVIDED = 0.75, 0.5
 SAME = 1.03  # two releases of one framework differ by this factor with equal settings
 DIVIDING = ("pipeline", "context", "tensor")  # axes whose chips share sequences
 UNTRIED = {"Google": ("pipeline",)}  # kinds that no published run uses, by vendor
@@ -297,7 +298,7 @@ class Search:
     def _ties(self, one: Candidate, fastest: Candidate) -> bool:
         """Whether a candidate is about as fast as the fastest one."""
         divides = any(one.sizes[axis] > 1 for axis in DIVIDING)
-        longer = (self.ties - 1) * (DIVIDED if divides else 1.0)
+        longer = (self.ties - 1) * (DIVIDED if divides else WHOLE)
         return one.seconds <= (1 + longer) * fastest.seconds
 
     def pattern(self, layout: Sharing, sizes: Sizes, keys: str) -> Derivation | str:
