@@ -155,13 +155,17 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
+def _add_machine(parser: argparse.ArgumentParser, examples: str) -> None:
+    parser.add_argument("machine", help=f"such as {examples}")
+    parser.add_argument(
+        "--egress", type=float, help="one-way GB/s of a node, where no source has it"
+    )
+
+
 def _add_plan(commands: argparse._SubParsersAction) -> None:
     ours = commands.add_parser("plan", help="the best meshes for training a model")
     ours.add_argument("model", help="such as llama3-70b")
-    ours.add_argument("machine", help="such as v5p:16x16x16, h100:512, gb200:72")
-    ours.add_argument(
-        "--egress", type=float, help="one-way GB/s of a node, where no source has it"
-    )
+    _add_machine(ours, "v5p:16x16x16, h100:512, gb200:72")
     ours.add_argument("--tokens", required=True, help="per step: 4194304 or 4M")
     ours.add_argument("--seq", type=int, default=8192, help="tokens per sequence")
     ours.add_argument("--remat", help="a policy; by default, the least that fits")
@@ -191,10 +195,7 @@ def _add_plan(commands: argparse._SubParsersAction) -> None:
 def _add_serve(commands: argparse._SubParsersAction) -> None:
     ours = commands.add_parser("serve", help="latencies and rates of a server")
     ours.add_argument("model", help="such as llama3-70b")
-    ours.add_argument("machine", help="such as h100:8, v5e:4x4, gb200:72")
-    ours.add_argument(
-        "--egress", type=float, help="one-way GB/s of a node, where no source has it"
-    )
+    _add_machine(ours, "h100:8, v5e:4x4, gb200:72")
     ours.add_argument("--rate", type=float, required=True, help="requests per second")
     ours.add_argument("--input", type=int, required=True, help="tokens per prompt")
     ours.add_argument("--output", type=int, required=True, help="tokens per answer")

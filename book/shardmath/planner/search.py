@@ -51,7 +51,7 @@ from .patterns import COPIES, FOLDS, LAID, ORDER, SHARDS, merged, pattern, with_
 
 PRUNED = 1.05  # candidates that take this many times as long as a tie are left out
 # Shares of the band within which meshes tie, without and with model parallelism.
-WHOLE, DIVIDED = 0.75, 0.5
+UNDIVIDED, DIVIDED = 0.75, 0.5
 SAME = 1.03  # two releases of one framework differ by this factor with equal settings
 DIVIDING = ("pipeline", "context", "tensor")  # axes whose chips share sequences
 UNTRIED = {"Google": ("pipeline",)}  # kinds that no published run uses, by vendor
@@ -298,7 +298,7 @@ class Search:
     def _ties(self, one: Candidate, fastest: Candidate) -> bool:
         """Whether a candidate is about as fast as the fastest one."""
         divides = any(one.sizes[axis] > 1 for axis in DIVIDING)
-        longer = (self.ties - 1) * (DIVIDED if divides else WHOLE)
+        longer = (self.ties - 1) * (DIVIDED if divides else UNDIVIDED)
         return one.seconds <= (1 + longer) * fastest.seconds
 
     def pattern(self, layout: Sharing, sizes: Sizes, keys: str) -> Derivation | str:

@@ -117,6 +117,15 @@ def fused(
     )
 
 
+def with_fewer_axes(
+    arrays: Sequence[ShardedArray], axes: Names, runs: Mapping[str, Names]
+) -> tuple[tuple[ShardedArray, ...], Names]:
+    """The arrays on a mesh with each of `runs` as one axis, and the rest of `axes`."""
+    less = {axis for run in runs.values() for axis in run[1:]}
+    left = tuple(axis for axis in axes if axis not in less)
+    return tuple(fused(array, runs, less) for array in arrays), left
+
+
 def spelt_array(
     one: ShardedArray, array: ShardedArray, runs: Mapping[str, Names]
 ) -> ShardedArray:

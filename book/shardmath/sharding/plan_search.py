@@ -14,7 +14,13 @@ from operator import itemgetter
 
 from .bind_axes import named_axes
 from .change_costs import SECOND, Cost
-from .fused_axes import fewer_axes, fused, runs_to_search, spelt, spelt_array
+from .fused_axes import (
+    fewer_axes,
+    runs_to_search,
+    spelt,
+    spelt_array,
+    with_fewer_axes,
+)
 from .layout import Names, ShardedArray
 from .level_search import short_routes
 from .machine import chip_of
@@ -86,9 +92,7 @@ def _with_fewer_axes(
     runs: dict[str, Names],
 ) -> tuple[ShardingPlan, ...]:
     """The candidates on a mesh where each of `runs` is one axis, with all axes."""
-    rest = {axis for run in runs.values() for axis in run[1:]}
-    few = tuple(fused(array, runs, rest) for array in arrays)
-    left = tuple(axis for axis in usable if axis not in rest)
+    few, left = with_fewer_axes(arrays, usable, runs)
     priced = None if prices is None else Prices(fewer_axes(prices.mesh, runs))
     own = {(array.name, array.dims): array for array in arrays}
 

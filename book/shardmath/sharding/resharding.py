@@ -9,7 +9,7 @@ from ..collectives import Collective, Priced
 from ..hardware.chips import Chip
 from ..hardware.mesh import Mesh
 from .bind_axes import axis_words, bound, names, usable_axes
-from .fused_axes import fewer_axes, fused, runs_to_search, spelt
+from .fused_axes import fewer_axes, runs_to_search, spelt, with_fewer_axes
 from .layout import Names, ShardedArray
 from .machine import Machine, priced
 from .notation import parse
@@ -168,9 +168,7 @@ def _best_way(
     runs = runs_to_search((source, target), axes, prices and prices.mesh)
     if not runs:
         return routes(source, axes, prices, [target.state]).changes(target.state)
-    rest = {axis for run in runs.values() for axis in run[1:]}
-    start, end = (fused(array, runs, rest) for array in (source, target))
-    left = tuple(axis for axis in axes if axis not in rest)
+    (start, end), left = with_fewer_axes((source, target), axes, runs)
     priced = prices and Prices(fewer_axes(prices.mesh, runs))
     return tuple(
         spelt(step, source, runs) for step in _best_way(start, end, left, priced)
